@@ -1,8 +1,9 @@
-"""The policy document: what the operator tells running engines, and the only module both sides import.
+"""The policy document: what the operator tells running engines.
 
-A policy travels as a :class:`SignedPolicy`: the canonical JSON of a :class:`Policy` and an Ed25519
-signature over exactly those bytes. This module knows the document and its encoding; it neither signs
-nor verifies, because the engine process that also reads it has nothing but the standard library.
+It is the only module that both sides import. A policy travels as a :class:`SignedPolicy`: the
+canonical JSON of a :class:`Policy` and an Ed25519 signature over exactly those bytes. This module
+knows the document and its encoding; it neither signs nor verifies, because the engine process that
+also reads it has nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -214,8 +215,12 @@ def decode(payload: bytes) -> Policy:
         default_class=fields.optional_text("defaultClass", _NAME),
     )
     fields.refuse_unknown()
-    if policy.default_class is not None and policy.default_class not in {c.name for c in policy.classes}:
-        raise PolicyFormatError(f"policy.defaultClass: {policy.default_class!r} is none of policy.classes")
+    if policy.default_class is not None and policy.default_class not in {
+        c.name for c in policy.classes
+    }:
+        raise PolicyFormatError(
+            f"policy.defaultClass: {policy.default_class!r} is none of policy.classes"
+        )
     return policy
 
 
@@ -271,24 +276,34 @@ class _Fields:
 
     def integer(self, name: str, *, minimum: int) -> int:
         value = self.take(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= MAX_INTEGER:
-            raise PolicyFormatError(f"{self._where}.{name}: must be an integer of at least {minimum}")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not minimum <= value <= MAX_INTEGER
+        ):
+            raise PolicyFormatError(
+                f"{self._where}.{name}: must be an integer of at least {minimum}"
+            )
         return value
 
     def optional_integer(self, name: str, *, minimum: int) -> int | None:
         if self._values.get(name, False) is None:
-            return self._values.pop(name)
+            del self._values[name]
+            return None
         return self.integer(name, minimum=minimum)
 
     def text(self, name: str, pattern: re.Pattern[str]) -> str:
         value = self.take(name)
         if not isinstance(value, str) or not pattern.match(value):
-            raise PolicyFormatError(f"{self._where}.{name}: must be a string like {pattern.pattern}")
+            raise PolicyFormatError(
+                f"{self._where}.{name}: must be a string like {pattern.pattern}"
+            )
         return value
 
     def optional_text(self, name: str, pattern: re.Pattern[str]) -> str | None:
         if self._values.get(name, False) is None:
-            return self._values.pop(name)
+            del self._values[name]
+            return None
         return self.text(name, pattern)
 
     def mode(self, name: str) -> Mode:

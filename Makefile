@@ -1,0 +1,88 @@
+# `make demo` and `make test` are all that is needed on a fresh Debian machine, as root.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+export HEADWAY_CACHE ?= /var/cache/headway
+export HEADWAY_STATE ?= /var/lib/headway-lab
+export PYTHONPATH := $(CURDIR):$(CURDIR)/operator:$(CURDIR)/runtime
+
+# Debian's own Python: the engine environment made with it also runs inside a pod made from Debian.
+SYSTEM_PYTHON := /usr/bin/python3
+UV_VERSION := $(shell sed -n 's/^uv==//p' requirements/dev.txt)
+DEV := $(HEADWAY_CACHE)/dev-$(shell cat requirements/dev.txt requirements/engine-cpu.overrides.txt | sha256sum | cut -c1-12)
+PYTHON := $(DEV)/bin/python
+LAB := $(PYTHON) -m tests.cluster.lab
+DEBIAN_PACKAGES := $(shell sed 's/#.*//' tests/cluster/debian-packages.txt)
+
+.PHONY: help
+help: ## what there is
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 24
+
+.PHONY: demo
+demo: environment ## a local cluster, the chart, an example, an answer from a real model, engines retuned
+	@$(PYTHON) -m tests.e2e.demo
+
+.PHONY: demo-down
+demo-down: environment ## stop and remove what `make demo` or `make test` started; caches stay
+	@$(LAB) down
+
+.PHONY: test
+test: environment check ## every check and test; the cluster tests start a local cluster and stop it
+	@$(PYTHON) -m pytest
+
+.PHONY: check
+check: environment ## lint, types, import rules, chart
+	@echo "== ruff"; $(DEV)/bin/ruff check . && $(DEV)/bin/ruff format --check .
+	@echo "== mypy --strict"; $(DEV)/bin/mypy
+	@echo "== import rules"; $(DEV)/bin/lint-imports --no-cache
+	@echo "== CRD and chart schema are up to date"; $(PYTHON) -m headway_operator.api.crd | diff - crds/inferenceservices.headway.dev.yaml
+
+.PHONY: test-fast
+test-fast: environment ## unit and property tests only, under a minute
+	@$(PYTHON) -m pytest tests/unit
+
+.PHONY: figures-demo
+figures-demo: environment ## measure the demo's figures into docs/results/demo.json (about 15 minutes)
+	@$(PYTHON) -m tests.e2e.figures docs/results/demo.json
+
+.PHONY: generate
+generate: environment ## regenerate what is generated: the CRD and the chart's copy of it
+	@$(PYTHON) -m headway_operator.api.crd > crds/inferenceservices.headway.dev.yaml
+
+.PHONY: format
+format: environment ## format the Python code
+	@$(DEV)/bin/ruff check --fix . ; $(DEV)/bin/ruff format .
+
+.PHONY: requirements
+requirements: environment ## compile requirements/*.in into pins
+	@for name in operator runtime; do \
+	  $(DEV)/bin/uv pip compile -q --upgrade --no-emit-index-url --python-version 3.11 --custom-compile-command "make requirements" \
+	    requirements/$$name.in -o requirements/$$name.txt; done
+	@for name in engine-cpu dev; do \
+	  $(DEV)/bin/uv pip compile -q --upgrade --no-emit-index-url --python-version 3.11 --custom-compile-command "make requirements" \
+	    --override requirements/engine-cpu.overrides.txt requirements/$$name.in -o requirements/$$name.txt; done
+
+# --- what the above need on a bare machine -------------------------------------------------------
+
+.PHONY: environment
+environment: debian-packages $(DEV)/complete
+
+.PHONY: debian-packages
+debian-packages:
+	@missing=""; for name in $(DEBIAN_PACKAGES); do \
+	  [ "$$(dpkg-query -W -f='$${db:Status-Status}' $$name 2>/dev/null)" = installed ] || missing="$$missing $$name"; done; \
+	if [ -n "$$missing" ]; then \
+	  [ "$$(id -u)" = 0 ] || { echo "These Debian packages are missing:$$missing. Install them, or run make as root."; exit 1; }; \
+	  echo "Installing Debian packages:$$missing"; \
+	  apt-get update -q >/dev/null; \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing >/dev/null; fi
+
+$(DEV)/complete: | debian-packages
+	@echo "Making the Python environment $(DEV) (a minute, 6 GB: it contains vLLM)"
+	@mkdir -p $(HEADWAY_CACHE) && rm -rf $(DEV)
+	@$(SYSTEM_PYTHON) -m venv $(DEV)
+	@$(DEV)/bin/pip install -q uv==$(UV_VERSION)
+	@$(DEV)/bin/uv pip install -q --python $(PYTHON) --override requirements/engine-cpu.overrides.txt -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,143 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway_runtime.policy import (
+    FORMAT_VERSION,
+    MAX_PAYLOAD_BYTES,
+    Mode,
+    Policy,
+    PolicyFormatError,
+    Scope,
+    SignedPolicy,
+    Stamp,
+    TrafficClass,
+    decode,
+    encode,
+)
+
+names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
+counts = st.integers(min_value=0, max_value=2**53 - 1)
+limits = st.none() | st.integers(min_value=1, max_value=2**53 - 1)
+classes = st.lists(
+    st.builds(TrafficClass, name=names, ttft_ms=limits, deadline_s=limits),
+    max_size=32,
+    unique_by=lambda each: each.name,
+).map(tuple)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    drawn = draw(classes)
+    return Policy(
+        scope=Scope(draw(names), draw(st.none() | names)),
+        stamp=draw(st.builds(Stamp, counts, counts, counts)),
+        mode=draw(st.sampled_from(Mode)),
+        max_batch_size=draw(limits),
+        token_budget=draw(limits),
+        classes=drawn,
+        default_class=draw(st.sampled_from([None, *(each.name for each in drawn)])),
+    )
+
+
+@given(policies())
+def test_what_is_encoded_is_decoded(policy: Policy) -> None:
+    assert decode(encode(policy)) == policy
+
+
+@given(policies(), policies())
+def test_equal_policies_and_only_those_have_equal_bytes(one: Policy, other: Policy) -> None:
+    assert (encode(one) == encode(other)) == (one == other)
+
+
+@given(policies(), st.binary(max_size=64), st.binary(max_size=64))
+def test_an_envelope_survives_the_journey(policy: Policy, signature: bytes, key: bytes) -> None:
+    signed = SignedPolicy(encode(policy), signature, key.hex()[:32] or "k")
+    assert SignedPolicy.from_json(signed.to_json()) == signed
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_raise_only_the_format_error(text: bytes) -> None:
+    with pytest.raises(PolicyFormatError):
+        decode(text)
+    with pytest.raises(PolicyFormatError):
+        SignedPolicy.from_json(text)
+
+
+@given(st.tuples(counts, counts, counts), st.tuples(counts, counts, counts))
+def test_stamps_order_by_generation_then_epoch_then_counter(
+    one: tuple[int, int, int], other: tuple[int, int, int]
+) -> None:
+    assert (Stamp(*one) < Stamp(*other)) == (one < other)
+
+
+POLICY = Policy(Scope("service"), Stamp(3, 2, 1), classes=(TrafficClass("chat", ttft_ms=500),))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("version", FORMAT_VERSION + 1, "policy.version"),
+        ("version", 0, "policy.version"),
+        ("serviceUid", "", "policy.serviceUid"),
+        ("serviceUid", "a/b", "policy.serviceUid"),
+        ("podUid", 7, "policy.podUid"),
+        ("generation", -1, "policy.generation"),
+        ("epoch", True, "policy.epoch"),
+        ("counter", 1.5, "policy.counter"),
+        ("counter", 2**53, "policy.counter"),
+        ("mode", "Faster", "policy.mode"),
+        ("mode", ["Act"], "policy.mode"),
+        ("maxBatchSize", 0, "policy.maxBatchSize"),
+        ("tokenBudget", "512", "policy.tokenBudget"),
+        ("classes", {}, "policy.classes"),
+        ("classes", ["chat"], "policy.classes[0]"),
+        ("classes", [{"name": "chat", "ttftMs": 0, "deadlineS": None}], "policy.classes[0].ttftMs"),
+        ("classes", [{"name": "chat"}], "policy.classes[0].ttftMs"),
+        ("classes", [{"name": "a", "ttftMs": None, "deadlineS": None}] * 2, "policy.classes"),
+        ("defaultClass", "other", "policy.defaultClass"),
+    ],
+)
+def test_a_bad_field_is_refused_and_named(field: str, value: Any, named: str) -> None:
+    document = json.loads(encode(POLICY)) | {field: value}
+    with pytest.raises(PolicyFormatError) as refusal:
+        decode(json.dumps(document).encode())
+    assert str(refusal.value).startswith(f"{named}:")
+
+
+@pytest.mark.parametrize("field", sorted(json.loads(encode(POLICY))))
+def test_a_missing_field_is_refused_and_named(field: str) -> None:
+    document = json.loads(encode(POLICY))
+    del document[field]
+    with pytest.raises(PolicyFormatError, match=rf"policy\.{field}: is missing"):
+        decode(json.dumps(document).encode())
+
+
+def test_an_unknown_field_is_refused_without_repeating_its_name() -> None:
+    document = json.loads(encode(POLICY)) | {"secret-looking-name": 1}
+    with pytest.raises(PolicyFormatError) as refusal:
+        decode(json.dumps(document).encode())
+    assert "unknown" in str(refusal.value)
+    assert "secret" not in str(refusal.value)
+
+
+def test_an_oversized_document_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(PolicyFormatError, match="bytes"):
+        decode(b" " * (MAX_PAYLOAD_BYTES + 1))
+
+
+@pytest.mark.parametrize(
+    ("scope", "covered"),
+    [
+        (Scope("service"), True),
+        (Scope("service", "pod"), True),
+        (Scope("service", "another pod"), False),
+        (Scope("another service"), False),
+        (Scope("another service", "pod"), False),
+    ],
+)
+def test_a_scope_covers_its_service_and_its_pod_only(scope: Scope, covered: bool) -> None:
+    assert scope.covers("service", "pod") is covered
