@@ -1,0 +1,24 @@
+"""Fixtures that start real parts once for a whole test run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.lab.paths import Paths
+from tests.e2e import stack
+from tests.e2e.kube import Cluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A local Kubernetes; stopped afterwards unless it was running before."""
+    paths = Paths.from_environment(os.environ)
+    was_running = paths.kubeconfig.exists()
+    stack.lab("up")
+    yield Cluster(Path(stack.lab("kubeconfig").strip()), paths.bin)
+    if not was_running:
+        stack.lab("down")

@@ -1,0 +1,47 @@
+"""The chart, installed once, and one warm engine that the tests of this folder share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.e2e import stack
+from tests.e2e.kube import Cluster
+from tests.e2e.service import KIND, Service
+
+NAMESPACE = "headway-test"
+
+
+@pytest.fixture(scope="session")
+def operator(cluster: Cluster) -> Cluster:
+    """The cluster with the operator running from this checkout's images."""
+    _, images = stack.bring_up()
+    stack.install_chart(cluster, images)
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def namespace(operator: Cluster) -> Iterator[str]:
+    """A namespace under the restricted profile; gone afterwards, with everything in it."""
+    stack.make_namespace(operator, NAMESPACE)
+    yield NAMESPACE
+    operator.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def chat(operator: Cluster, namespace: str) -> Iterator[Service]:
+    """examples/chat.yaml, Ready."""
+    operator.apply(yaml.safe_dump(stack.example("chat.yaml")), namespace)
+    service = Service(operator, namespace, "chat")
+    service.wait_for("Ready", "True", timeout_s=600)
+    yield service
+    operator.kubectl("delete", KIND, "chat", "-n", namespace, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def api_url(cluster: Cluster) -> Iterator[str]:
+    """The API server on loopback, through which pods and services are reached."""
+    with cluster.proxy() as url:
+        yield url

@@ -1,0 +1,284 @@
+"""The main job on real parts: an answer from a real model, engines retuned while they run."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from headway_runtime.policy import Stamp
+from tests.cluster.lab.paths import Paths
+from tests.e2e import audit, faults, stack
+from tests.e2e.kube import Cluster, KubectlError
+from tests.e2e.load import Load
+from tests.e2e.policies import Sidecar, operators_key, policy_after, sign
+from tests.e2e.service import KIND, Service, ask, condition_of, pod_metrics, polling
+
+pytestmark = pytest.mark.cluster
+
+OPERATOR_USER = f"system:serviceaccount:{stack.OPERATOR_NAMESPACE}:headway"
+METRICS_PORT = 8901
+MODEL = "smollm2"
+
+
+def base_url(service: Service) -> str:
+    return f"http://{service.cluster_ip()}"
+
+
+def only_pod(service: Service) -> str:
+    (pod,) = service.pods()
+    return str(pod["metadata"]["name"])
+
+
+def engine_container(service: Service) -> dict[str, Any]:
+    (pod,) = service.pods()
+    statuses = pod["status"]["containerStatuses"]
+    return dict(next(each for each in statuses if each["name"] == "engine"))
+
+
+def sidecar_of(service: Service, api_url: str) -> Sidecar:
+    return Sidecar(api_url, service.namespace, only_pod(service))
+
+
+def test_a_ready_service_answers_and_says_what_it_is(chat: Service) -> None:
+    assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
+    stored = chat.read()
+    status = stored["status"]
+    for kind in ("Ready", "ModelLoaded", "PolicyApplied"):
+        assert condition_of(stored, kind)["status"] == "True", kind
+    assert condition_of(stored, "Progressing")["status"] == "False"
+    assert status["observedGeneration"] == stored["metadata"]["generation"]
+    assert status["policyGeneration"] == stored["metadata"]["generation"]
+    assert status["replicas"] == 1
+    assert "finalizers" not in stored["metadata"]
+
+
+def test_kubectl_shows_columns_worth_reading(chat: Service) -> None:
+    header, row = chat.cluster.kubectl(
+        "get", KIND, "chat", "-n", chat.namespace, "-o", "wide"
+    ).splitlines()
+    assert header.split() == ["NAME", "READY", "REASON", "REPLICAS", "MODEL", "AGE"]
+    assert row.split()[:2] == ["chat", "True"]
+
+
+def test_scheduling_changes_reach_the_running_engine(chat: Service, api_url: str) -> None:
+    before = engine_container(chat)
+
+    async def retune() -> list[dict[str, float]]:
+        seen = []
+        async with Load(base_url(chat), MODEL, streams=8, max_tokens=96) as load:
+            for setting in ({"maxBatchSize": 2, "tokenBudget": 64}, {"maxBatchSize": 8}):
+                await asyncio.to_thread(chat.patch, {"spec": {"scheduling": setting}})
+                await asyncio.sleep(4)
+                pod = await asyncio.to_thread(only_pod, chat)
+                seen.append(
+                    await asyncio.to_thread(pod_metrics, api_url, chat.namespace, pod, METRICS_PORT)
+                )
+        assert load.outcomes
+        assert load.failed() == []
+        return seen
+
+    narrow, wide = asyncio.run(retune())
+    assert value(narrow, "headway_max_batch_size") == 2
+    assert value(narrow, "headway_token_budget") == 64
+    assert value(narrow, "headway_requests_running") <= 2
+    assert value(narrow, "headway_requests_waiting") >= 1
+    assert value(wide, "headway_requests_running") > 2
+    after = engine_container(chat)
+    assert (after["containerID"], after["restartCount"]) == (
+        before["containerID"],
+        before["restartCount"],
+    )
+
+
+def value(metrics: dict[str, float], name: str) -> float:
+    return next(v for key, v in metrics.items() if key.split("{")[0] == name)
+
+
+def test_a_policy_is_refused_unless_it_is_signed_newer_and_addressed_here(
+    chat: Service, api_url: str, operator: Cluster
+) -> None:
+    sidecar, key = sidecar_of(chat, api_url), operators_key(operator)
+    uid = chat.read()["metadata"]["uid"]
+    stamp = sidecar.stamp()
+    newer = policy_after(stamp, uid, token_budget=1)
+    signed = sign(newer, key)
+    stranger = Ed25519PrivateKey.generate()
+    forged = dataclasses.replace(sign(newer, stranger), key_id=signed.key_id)
+    tampered = dataclasses.replace(signed, payload=signed.payload.replace(b'":1,', b'":2,', 1))
+    older = dataclasses.replace(newer, stamp=Stamp(stamp.generation, 0, 0))
+    same_stamp = dataclasses.replace(newer, stamp=stamp)
+    bad = {
+        "unsigned": (dataclasses.replace(signed, signature=b"").to_json(), 401),
+        "signed by a stranger": (sign(newer, stranger).to_json(), 401),
+        "forged key id": (forged.to_json(), 401),
+        "tampered with": (tampered.to_json(), 401),
+        "torn": (signed.to_json()[:-20], 400),
+        "no JSON": (b"token_budget=1", 400),
+        "for another service": (sign(policy_after(stamp, "another"), key).to_json(), 403),
+        "old": (sign(older, key).to_json(), 409),
+        "another decision under the stamp in force": (sign(same_stamp, key).to_json(), 409),
+    }
+    for name, (body, expected) in bad.items():
+        status, answer = sidecar.put(body)
+        assert status == expected, (name, status, answer)
+        assert sidecar.stamp() == stamp, name
+    assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
+
+
+def test_a_replayed_policy_is_refused_after_a_newer_one(
+    chat: Service, api_url: str, operator: Cluster
+) -> None:
+    sidecar, key = sidecar_of(chat, api_url), operators_key(operator)
+    uid = chat.read()["metadata"]["uid"]
+    # Counters far ahead of the operator's; its next decision of a new generation outranks them.
+    stamp = sidecar.stamp()
+    first = policy_after(dataclasses.replace(stamp, counter=stamp.counter + 1000), uid)
+    second = policy_after(first.stamp, uid)
+    assert sidecar.put(sign(first, key).to_json())[0] == 200
+    assert sidecar.put(sign(second, key).to_json())[0] == 200
+    assert sidecar.put(sign(first, key).to_json())[0] == 409
+    assert sidecar.put(sign(second, key).to_json())[1]["outcome"] == "AlreadyApplied"
+    chat.patch({"spec": {"scheduling": {"tokenBudget": 500}}})
+    chat.wait_for("PolicyApplied", "True", timeout_s=30)
+    assert sidecar.stamp().generation > stamp.generation
+
+
+def test_an_idle_service_causes_no_writes(chat: Service) -> None:
+    chat.wait_for("Ready", "True", timeout_s=60)
+    log = Paths.from_environment(os.environ).audit_log
+    time.sleep(10)  # what the tests before have caused is over
+    begin = log.stat().st_size
+    time.sleep(45)
+    assert audit.writes_since(log, begin, OPERATOR_USER) == []
+    assert audit.lease_writes_since(log, begin, OPERATOR_USER) > 0
+
+
+def test_a_killed_sidecar_costs_no_request(chat: Service) -> None:
+    async def kill_under_load() -> Load:
+        async with Load(base_url(chat), MODEL, streams=4, max_tokens=16) as load:
+            await asyncio.sleep(3)
+            pod = await asyncio.to_thread(only_pod, chat)
+            killed = await asyncio.to_thread(
+                faults.kill_children, chat.cluster, chat.namespace, pod, "headway-sidecar", "python"
+            )
+            assert killed == 1
+            await asyncio.sleep(6)
+        return load
+
+    load = asyncio.run(kill_under_load())
+    assert len(load.outcomes) > 4
+    assert load.failed() == []
+
+
+def test_a_killed_engine_is_not_ready_and_comes_back_by_itself(chat: Service) -> None:
+    pod = only_pod(chat)
+    assert faults.kill_children(chat.cluster, chat.namespace, pod, "engine", "EngineCore") == 1
+    chat.wait_for("Ready", "False", timeout_s=30)
+    chat.wait_for("Ready", "True", timeout_s=300)
+    assert only_pod(chat) == pod
+    assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
+
+
+def test_a_running_stream_finishes_when_its_pod_is_deleted(chat: Service) -> None:
+    async def delete_under_stream() -> tuple[str, int]:
+        async with Load(base_url(chat), MODEL, streams=0, max_tokens=200) as client:
+            stream = asyncio.create_task(client.one("Tell me everything about the sea."))
+            await asyncio.sleep(1)
+            pod = await asyncio.to_thread(only_pod, chat)
+            await asyncio.to_thread(
+                chat.cluster.kubectl,
+                *("delete", "pod", pod, "-n", chat.namespace, "--wait=false"),
+            )
+            outcome = await stream
+        return outcome.error, outcome.tokens
+
+    error, tokens = asyncio.run(delete_under_stream())
+    assert error == ""
+    assert tokens > 100
+    chat.wait_for("Ready", "True", timeout_s=300)
+
+
+def test_a_rollout_resumes_when_the_operator_is_killed_in_its_middle(
+    chat: Service, operator: Cluster
+) -> None:
+    old = only_pod(chat)
+    args = [*chat.read()["spec"]["engine"]["args"], "--max-log-len=10"]
+    chat.patch({"spec": {"engine": {"args": args}}})
+    chat.wait_for("Progressing", "True", timeout_s=30)
+    operator.kubectl(
+        *("delete", "pod", "-n", stack.OPERATOR_NAMESPACE, "--force", "--grace-period=0"),
+        *("-l", "app.kubernetes.io/component=operator"),
+    )
+    # The old pod serves until the new one can.
+    for pods in polling(lambda: len(chat.pods()), 300, period_s=1):
+        assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
+        if pods == 1 and only_pod(chat) != old:
+            break
+    chat.wait_for("Ready", "True", timeout_s=120)
+    chat.wait_for("PolicyApplied", "True", timeout_s=60)
+    (pod,) = chat.pods()
+    engine = next(each for each in pod["spec"]["containers"] if each["name"] == "engine")
+    assert "--max-log-len=10" in engine["args"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"model": {"uri": "pvc://models/No-Such-Model"}}, "No-Such-Model"),
+        ({"engine": {"args": ["--enforce-eagre"]}}, "--enforce-eagre"),
+    ],
+    ids=["missing model", "unknown flag"],
+)
+def test_what_cannot_start_says_why_and_heals_when_mended(
+    operator: Cluster, namespace: str, change: dict[str, Any], named: str
+) -> None:
+    name = "broken"
+    good = stack.example("chat.yaml")
+    good["metadata"]["name"] = name
+    bad = json.loads(json.dumps(good))
+    for block, fields in change.items():
+        bad["spec"][block].update(fields)
+    service = Service(operator, namespace, name)
+    try:
+        operator.apply(yaml.safe_dump(bad), namespace)
+        ready = service.wait_for("Stalled", "True", timeout_s=60)
+        assert named in ready["message"]
+        assert service.condition("Ready")["status"] == "False"
+        operator.apply(yaml.safe_dump(good), namespace)
+        service.wait_for("Progressing", "True", timeout_s=60)
+        for stored in polling(service.read, 30):
+            if condition_of(stored, "Stalled")["status"] != "True":
+                break
+        assert service.condition("Stalled")["status"] != "True"
+    finally:
+        operator.kubectl("delete", KIND, name, "-n", namespace, "--wait=false")
+
+
+def test_deletion_works_with_the_operator_down(chat: Service, operator: Cluster) -> None:
+    deployment = ("deployment", stack.RELEASE, "-n", stack.OPERATOR_NAMESPACE)
+    operator.kubectl("scale", *deployment, "--replicas=0")
+    try:
+        chat.cluster.kubectl("delete", KIND, "chat", "-n", chat.namespace, timeout_s=60)
+        selector = "headway.dev/service=chat"
+        for _ in polling(lambda: None, 120, period_s=1):
+            left = [
+                f"{kind}/{each['metadata']['name']}"
+                for kind in ("deployments", "services", "pods", "poddisruptionbudgets")
+                for each in chat.cluster.list(kind, chat.namespace, selector)
+            ]
+            if not left:
+                break
+        assert left == []
+        with pytest.raises(KubectlError, match="not found"):
+            chat.read()
+    finally:
+        operator.kubectl("scale", *deployment, "--replicas=1")
+        operator.kubectl("rollout", "status", *deployment, "--timeout=120s", timeout_s=150)
