@@ -1,14 +1,14 @@
 """``make figures-demo``: measures what the demo shows, into a results file.
 
-Expects nothing: it brings the stack up itself, on a machine that may have caches. ``bare_to_answer_s``
-is taken from the first run of the demo on a machine without caches and given on the command line.
+It brings the stack up itself, on a machine that may have caches. ``bare_to_answer_s`` therefore
+comes from a run of the demo on a machine without caches, and is given on the command line.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -160,7 +160,7 @@ def write(file: Path, cluster: Cluster, figures: dict[str, Any]) -> None:
             "python": platform.python_version(),
             "model": "SmolLM2-135M-Instruct, float32",
         },
-        "date": datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
+        "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
         "figures": figures,
     }
     file.write_text(json.dumps(result, indent=2) + "\n")
