@@ -22,3 +22,11 @@ def cluster() -> Iterator[Cluster]:
     yield Cluster(Path(stack.lab("kubeconfig").strip()), paths.bin)
     if not was_running:
         stack.lab("down")
+
+
+@pytest.fixture(scope="session")
+def operator(cluster: Cluster) -> Cluster:
+    """The cluster with the operator running from this checkout's images."""
+    _, images = stack.bring_up()
+    stack.install_chart(cluster, images)
+    return cluster

@@ -1,4 +1,4 @@
-"""The chart, installed once, and one warm engine that the tests of this folder share."""
+"""A namespace and one warm engine that the tests of this folder share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ from tests.e2e.kube import Cluster
 from tests.e2e.service import KIND, Service
 
 NAMESPACE = "headway-test"
-
-
-@pytest.fixture(scope="session")
-def operator(cluster: Cluster) -> Cluster:
-    """The cluster with the operator running from this checkout's images."""
-    _, images = stack.bring_up()
-    stack.install_chart(cluster, images)
-    return cluster
 
 
 @pytest.fixture(scope="session")
