@@ -17,7 +17,7 @@ from tests.e2e.kube import Cluster
 def cluster() -> Iterator[Cluster]:
     """A local Kubernetes; stopped afterwards unless it was running before."""
     paths = Paths.from_environment(os.environ)
-    was_running = paths.kubeconfig.exists()
+    was_running = stack.lab_is_running()
     stack.lab("up")
     yield Cluster(Path(stack.lab("kubeconfig").strip()), paths.bin)
     if not was_running:

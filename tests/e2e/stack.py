@@ -42,6 +42,12 @@ def lab(*arguments: str) -> str:
     ).stdout
 
 
+def lab_is_running() -> bool:
+    """Whether the local cluster is up."""
+    argv = [sys.executable, "-m", "tests.cluster.lab", "status"]
+    return subprocess.run(argv, cwd=REPOSITORY, capture_output=True, check=False).returncode == 0
+
+
 def bring_up() -> tuple[Cluster, Images]:
     """Start the local cluster and load what runs on it; quick when it is there already."""
     lab("up")

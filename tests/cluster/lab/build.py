@@ -1,0 +1,119 @@
+"""Builds the cluster's programs from Go modules, as no registry of binaries is needed for that.
+
+Each directory under `tools/` is a module that pins versions (go.mod, go.sum); each `Tool` is one
+binary made from it. A further module is a further directory and its tools in `TOOLS`.
+"""
+
+import platform
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cache import cached_directory, digest, digest_files, point
+from .commands import find_executable, run, system_environment
+from .errors import LabError
+from .paths import CLUSTER_DIRECTORY, Paths
+from .progress import Progress
+
+_MODULES = CLUSTER_DIRECTORY / "tools"
+_GO_REMEDY = (
+    "install Go 1.25 or newer from the Go project and put it on PATH (the package golang of Debian "
+    "bookworm is Go 1.19, too old)"
+)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One binary to build."""
+
+    name: str
+    module: str  # directory under tools/
+    package: str  # Go package with the main function
+    version_of: str  # the required Go module whose version is stamped into the binary
+    version_symbol: str = ""  # Go string variable that gets the stamp; empty: the binary knows it
+
+
+def _kubernetes(name: str) -> Tool:
+    return Tool(
+        name,
+        "kubernetes",
+        f"k8s.io/kubernetes/cmd/{name}",
+        "k8s.io/kubernetes",
+        "k8s.io/component-base/version.gitVersion",
+    )
+
+
+TOOLS = (
+    _kubernetes("kube-apiserver"),
+    _kubernetes("kube-controller-manager"),
+    _kubernetes("kube-scheduler"),
+    _kubernetes("kubelet"),
+    _kubernetes("kube-proxy"),
+    _kubernetes("kubectl"),
+    Tool("etcd", "kubernetes", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
+    Tool(
+        "helm",
+        "kubernetes",
+        "helm.sh/helm/v3/cmd/helm",
+        "helm.sh/helm/v3",
+        "helm.sh/helm/v3/internal/version.version",
+    ),
+    Tool("coredns", "kubernetes", "./coredns", "github.com/coredns/coredns"),
+    Tool("kind", "kind", "sigs.k8s.io/kind", "sigs.k8s.io/kind"),
+)
+NATIVE_MODULES = frozenset({"kubernetes"})
+KIND_MODULES = frozenset({"kubernetes", "kind"})
+
+
+def tool_version(tool: Tool) -> str:
+    """The version that the tool's go.mod requires, such as v1.34.4."""
+    text = (_MODULES / tool.module / "go.mod").read_text()
+    requirement = rf"^\s*(?:require\s+)?{re.escape(tool.version_of)} (v\S+)"
+    match = re.search(requirement, text, re.MULTILINE)
+    if match is None:
+        raise LabError(f"tools/{tool.module}/go.mod does not require {tool.version_of}: add it")
+    return match.group(1)
+
+
+def build_tools(paths: Paths, progress: Progress, modules: Iterable[str] = NATIVE_MODULES) -> None:
+    """Build what is not in the cache yet and point `paths.bin` at it.
+
+    Raises LabError when Go is missing or a build fails.
+    """
+    for module in sorted(modules):
+        directory = _build_module(paths, progress, module)
+        paths.bin.mkdir(parents=True, exist_ok=True)
+        for tool in _tools_of(module):
+            point(paths.bin / tool.name, directory / tool.name)
+
+
+def _tools_of(module: str) -> list[Tool]:
+    return [tool for tool in TOOLS if tool.module == module]
+
+
+def _build_module(paths: Paths, progress: Progress, module: str) -> Path:
+    source = _MODULES / module
+    tools = _tools_of(module)
+    files = [file for file in source.rglob("*") if file.suffix in {".go", ".mod", ".sum"}]
+    key = digest(digest_files(source, files), repr(tools), platform.machine())
+
+    def make(target: Path) -> None:
+        for number, tool in enumerate(tools, start=1):
+            with progress.step(f"building {tool.name} ({number} of {len(tools)})"):
+                _build(source, tool, target / tool.name)
+
+    return cached_directory(paths, f"tools-{module}", key, make)
+
+
+def _build(source: Path, tool: Tool, target: Path) -> None:
+    go = find_executable("go", _GO_REMEDY)
+    version = tool_version(tool)
+    stamp = f" -X {tool.version_symbol}={version}" if tool.version_symbol else ""
+    # -buildvcs=false, as the sources are not this repository's.
+    flags = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w{stamp}"]
+    run(
+        [go, "build", *flags, "-o", target, tool.package],
+        environment=system_environment(CGO_ENABLED="0"),
+        directory=source,
+    )

@@ -1,0 +1,63 @@
+"""The control groups of the lab's pods, by which their processes are found and killed."""
+
+import signal
+import time
+from pathlib import Path
+
+from .errors import LabError
+from .processes import send_signal
+
+# Below it the kubelet keeps its pods, apart from those of any other kubelet on the machine.
+CGROUP_ROOT = "/headway-lab"
+_MOUNT = Path("/sys/fs/cgroup")
+_V2_CONTROLLERS = "+cpuset +cpu +io +memory +hugetlb +pids"
+_KILL_SECONDS = 20.0
+_POLL_SECONDS = 0.1
+
+
+def _roots() -> list[Path]:
+    """Our group in every hierarchy: the only one with cgroup v2, one per controller with v1."""
+    candidates = [_MOUNT] if _is_group(_MOUNT) else [path.resolve() for path in _MOUNT.iterdir()]
+    hierarchies = {path for path in candidates if _is_group(path)}
+    return sorted(hierarchy / CGROUP_ROOT.lstrip("/") for hierarchy in hierarchies)
+
+
+def _is_group(directory: Path) -> bool:
+    return (directory / "cgroup.procs").exists()
+
+
+def create_cgroups() -> None:
+    """Make our groups, as the kubelet wants its root to exist."""
+    for root in _roots():
+        if root.parent == _MOUNT:
+            (_MOUNT / "cgroup.subtree_control").write_text(_V2_CONTROLLERS)
+        root.mkdir(exist_ok=True)
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            # In v1 a new cpuset is empty and takes no process until it is given its parent's sets.
+            if (root / name).exists() and not (root / name).read_text().strip():
+                (root / name).write_text((root.parent / name).read_text())
+
+
+def kill_containers() -> None:
+    """Kill every process of every pod and wait for their end."""
+    deadline = time.monotonic() + _KILL_SECONDS
+    while pids := _members():
+        if time.monotonic() > deadline:
+            raise LabError(f"processes {sorted(pids)} of pods do not die: look at them with ps")
+        for pid in pids:
+            send_signal(pid, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+
+
+def _members() -> set[int]:
+    files = (file for root in _roots() for file in root.rglob("cgroup.procs"))
+    return {int(pid) for file in files for pid in file.read_text().split()}
+
+
+def remove_cgroups() -> None:
+    """Remove our groups, the innermost first."""
+    for root in _roots():
+        if root.exists():
+            groups = [path for path in root.rglob("*") if path.is_dir()]
+            for group in [*sorted(groups, key=lambda path: -len(path.parts)), root]:
+                group.rmdir()

@@ -1,0 +1,63 @@
+"""Talking to the cluster, native or kind, through kubectl."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .commands import run
+from .errors import LabError
+from .paths import Paths
+
+
+def kubectl(paths: Paths, *arguments: str | Path, stdin: str | None = None) -> str:
+    """Run kubectl as the cluster's administrator and return what it prints."""
+    if not paths.kubeconfig.exists():
+        raise LabError(f"there is no cluster ({paths.kubeconfig} is missing): run `up`")
+    command = (paths.bin / "kubectl", "--kubeconfig", paths.kubeconfig, "--request-timeout=20s")
+    return run([*command, *arguments], stdin=stdin)
+
+
+def apply(paths: Paths, objects: Iterable[dict[str, Any]]) -> None:
+    """Server-side apply of objects."""
+    items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    kubectl(
+        paths,
+        *("apply", "--server-side", "--force-conflicts", "--field-manager=headway-lab", "-f", "-"),
+        stdin=json.dumps(items),
+    )
+
+
+def get(paths: Paths, *arguments: str) -> dict[str, Any] | None:
+    """An object or list as JSON; None where there is no such object."""
+    text = kubectl(paths, "get", *arguments, "--ignore-not-found", "-o", "json")
+    document: dict[str, Any] | None = json.loads(text) if text.strip() else None
+    return document
+
+
+def node_name(paths: Paths) -> str:
+    """The name of the (only) node."""
+    nodes = (get(paths, "nodes") or {}).get("items", [])
+    if not nodes:
+        raise LabError("the cluster has no node yet: wait, or run `down` and `up`")
+    return str(nodes[0]["metadata"]["name"])
+
+
+def node_ready(paths: Paths) -> bool:
+    """Whether the node exists and is Ready."""
+    nodes = (get(paths, "nodes") or {}).get("items", [])
+    conditions = [item for node in nodes for item in node["status"].get("conditions", [])]
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def fake_gpus(paths: Paths, count: int) -> None:
+    """Make the node offer `count` GPUs that do not exist, in both places the scheduler looks at."""
+    patch = [
+        {"op": "add", "path": f"/status/{place}/nvidia.com~1gpu", "value": str(count)}
+        for place in ("capacity", "allocatable")
+    ]
+    kubectl(
+        paths,
+        *("patch", "node", node_name(paths), "--subresource=status", "--type=json"),
+        *("-p", json.dumps(patch)),
+    )
