@@ -32,6 +32,7 @@ class Tool:
     package: str  # Go package with the main function
     version_of: str  # the required Go module whose version is stamped into the binary
     version_symbol: str = ""  # Go string variable that gets the stamp; empty: the binary knows it
+    stamps: tuple[str, ...] = ()  # further variables, as SYMBOL=VALUE
 
 
 def _kubernetes(name: str) -> Tool:
@@ -58,6 +59,12 @@ TOOLS = (
         "helm.sh/helm/v3/cmd/helm",
         "helm.sh/helm/v3",
         "helm.sh/helm/v3/internal/version.version",
+        # `helm template` and `helm lint` judge a chart's kubeVersion by these: 1.20 when unstamped.
+        tuple(
+            f"helm.sh/helm/v3/pkg/{package}.k8sVersion{part}={value}"
+            for package in ("chartutil", "lint/rules")
+            for part, value in (("Major", 1), ("Minor", 34))
+        ),
     ),
     Tool("coredns", "kubernetes", "./coredns", "github.com/coredns/coredns"),
     Tool("kind", "kind", "sigs.k8s.io/kind", "sigs.k8s.io/kind"),
@@ -109,7 +116,8 @@ def _build_module(paths: Paths, progress: Progress, module: str) -> Path:
 def _build(source: Path, tool: Tool, target: Path) -> None:
     go = find_executable("go", _GO_REMEDY)
     version = tool_version(tool)
-    stamp = f" -X {tool.version_symbol}={version}" if tool.version_symbol else ""
+    own = [f"{tool.version_symbol}={version}"] if tool.version_symbol else []
+    stamp = "".join(f" -X {each}" for each in (*own, *tool.stamps))
     # -buildvcs=false, as the sources are not this repository's.
     flags = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w{stamp}"]
     run(
