@@ -108,12 +108,12 @@ async def retune_under_load(service: Service, api_url: str, base_url: str) -> No
     before = service.pods()[0]
     header = ("s", "max batch", "token budget", "running", "waiting", "policy")
     print("    " + " ".join(f"{name:>12}" for name in header), flush=True)
-    async with Load(base_url, MODEL, streams=12, max_tokens=160) as load:
-        await show_engine(service, api_url, seconds=5)
+    async with Load(base_url, MODEL, streams=12, max_tokens=40) as load:
+        await show_engine(service, api_url, seconds=8)
         for setting in SETTINGS:
             print(f"    kubectl patch {KIND} chat: spec.scheduling {setting}", flush=True)
             await asyncio.to_thread(service.patch, {"spec": {"scheduling": setting}})
-            await show_engine(service, api_url, seconds=5)
+            await show_engine(service, api_url, seconds=8)
     after = service.pods()[0]
     if identity(before) != identity(after):
         raise RuntimeError("the engine was restarted")
@@ -142,10 +142,10 @@ def engine_row(metrics: dict[str, float]) -> tuple[str, ...]:
         return f"{found[0]:.0f}" if found else "-"
 
     names = (
-        "headway_max_batch_size",
-        "headway_token_budget",
-        "headway_requests_running",
-        "headway_requests_waiting",
+        "headway_max_batch_requests",
+        "headway_token_budget_tokens",
+        "headway_running_requests",
+        "headway_waiting_requests",
     )
     policy = ".".join(
         value(f"headway_policy_{part}") for part in ("generation", "epoch", "counter")

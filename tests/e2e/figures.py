@@ -106,7 +106,7 @@ async def _until_budget_is(api_url: str, pod: str, budget: int) -> None:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         metrics = await asyncio.to_thread(pod_metrics, api_url, NAMESPACE, pod, 8901)
-        if _value(metrics, "headway_token_budget") == budget:
+        if _value(metrics, "headway_token_budget_tokens") == budget:
             return
         await asyncio.sleep(0.02)
     raise TimeoutError(f"the engine did not take the token budget {budget} in 30 s")

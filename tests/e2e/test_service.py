@@ -73,10 +73,10 @@ def test_scheduling_changes_reach_the_running_engine(chat: Service, api_url: str
 
     async def retune() -> list[dict[str, float]]:
         seen = []
-        async with Load(base_url(chat), MODEL, streams=8, max_tokens=96) as load:
+        async with Load(base_url(chat), MODEL, streams=8, max_tokens=32) as load:
             for setting in ({"maxBatchSize": 2, "tokenBudget": 64}, {"maxBatchSize": 8}):
                 await asyncio.to_thread(chat.patch, {"spec": {"scheduling": setting}})
-                await asyncio.sleep(4)
+                await asyncio.sleep(8)
                 pod = await asyncio.to_thread(only_pod, chat)
                 seen.append(
                     await asyncio.to_thread(pod_metrics, api_url, chat.namespace, pod, METRICS_PORT)
@@ -86,11 +86,11 @@ def test_scheduling_changes_reach_the_running_engine(chat: Service, api_url: str
         return seen
 
     narrow, wide = asyncio.run(retune())
-    assert value(narrow, "headway_max_batch_size") == 2
-    assert value(narrow, "headway_token_budget") == 64
-    assert value(narrow, "headway_requests_running") <= 2
-    assert value(narrow, "headway_requests_waiting") >= 1
-    assert value(wide, "headway_requests_running") > 2
+    assert value(narrow, "headway_max_batch_requests") == 2
+    assert value(narrow, "headway_token_budget_tokens") == 64
+    assert value(narrow, "headway_running_requests") <= 2
+    assert value(narrow, "headway_waiting_requests") >= 1
+    assert value(wide, "headway_running_requests") > 2
     after = engine_container(chat)
     assert (after["containerID"], after["restartCount"]) == (
         before["containerID"],

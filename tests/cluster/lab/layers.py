@@ -13,8 +13,8 @@ from .paths import CLUSTER_DIRECTORY, Paths
 from .progress import Progress
 from .python_tools import SYSTEM_PYTHON, compile_python, find_uv, system_python_version
 
-SITE = "opt/headway/site"  # third-party packages
-SOURCES = "opt/headway/src"  # our own
+SITE = "usr/lib/headway/site"  # third-party packages
+SOURCES = "usr/lib/headway/src"  # our own
 
 _SUITE = "bookworm"
 # libnuma1 for vLLM: without it, '_C' has no attribute 'init_cpu_memory_env'.
@@ -66,7 +66,7 @@ def packages_layer(paths: Paths, progress: Progress, requirements: Path) -> Laye
         (target / ".lock").unlink(missing_ok=True)  # uv's own
         _compile(SYSTEM_PYTHON, root, SITE)
 
-    key = digest(_require(requirements).read_bytes(), system_python_version())
+    key = digest(_require(requirements).read_bytes(), SITE, system_python_version())
     return _layer(paths, progress, f"packages-{requirements.stem}", key, make)
 
 
@@ -79,7 +79,7 @@ def sources_layer(paths: Paths, progress: Progress, name: str, packages: Sequenc
             shutil.copytree(package, root / SOURCES / package.name, ignore=ignored)
         _compile(SYSTEM_PYTHON, root, SOURCES)
 
-    key = digest(*(_tree_digest(_require(package)) for package in packages))
+    key = digest(SOURCES, *(_tree_digest(_require(package)) for package in packages))
     return _layer(paths, progress, f"sources-{name}", key, make)
 
 
