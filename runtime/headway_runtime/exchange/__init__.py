@@ -1,0 +1,1 @@
+"""Files through which sidecar and engine talk. Standard library only: both sides import it."""

@@ -1,0 +1,1 @@
+"""Engines that can carry out a plan."""

@@ -1,0 +1,50 @@
+"""What an engine must offer to be driven by plans."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headway_runtime.policy import Policy
+from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.view import Limits, StepView
+
+
+class Executor(Protocol):
+    """An engine, seen from the planner.
+
+    A step goes ``observe`` -> plan -> ``apply`` -> the engine's own step -> ``restore``. None of
+    these may take requests out of the batch, raise a limit above its ceiling, or lose a request
+    when it fails half-way.
+    """
+
+    @property
+    def ceilings(self) -> Limits:
+        """Limits the engine was started with."""
+        ...
+
+    def adopt(self, policy: Policy | None) -> None:
+        """Follow another policy from the next step on; None returns to the engine's own order."""
+        ...
+
+    def observe(self) -> StepView:
+        """The engine before the step. Cheap whatever the length of the queue.
+
+        Must follow :meth:`adopt` with a policy.
+        """
+        ...
+
+    def apply(self, plan: StepPlan) -> None:
+        """Put the plan in force for one step."""
+        ...
+
+    def pass_over(self) -> None:
+        """The step was planned but the engine decides it alone: do not show the same work again."""
+        ...
+
+    def restore(self) -> None:
+        """Take back every limit that :meth:`apply` changed. Harmless without one."""
+        ...
+
+    def added(self) -> None:
+        """The engine has put a request at the end of its waiting queue."""
+        ...

@@ -1,0 +1,1 @@
+"""vLLM as an executor. Importing this package imports no vLLM: its preflight check runs without."""

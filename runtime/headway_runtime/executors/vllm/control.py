@@ -1,0 +1,159 @@
+"""What happens around each step of the engine: follow the policy, plan, apply, restore, record."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from headway_runtime.exchange.statistics_record import Decision
+from headway_runtime.executors.interface import Executor
+from headway_runtime.executors.vllm.journal import Decided, EngineLoad, Journal
+from headway_runtime.executors.vllm.policy_watch import PolicyWatch
+from headway_runtime.policy import Mode
+from headway_runtime.scheduling.breaker import Breaker
+from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
+from headway_runtime.scheduling.view import Limits
+
+_LOGGER = logging.getLogger("vllm.headway")
+
+PLAN_CPU_DEADLINE_NS = 2_000_000
+"""Processor time that a plan may take; the engine decides the step itself after that.
+
+Processor time, since on a busy machine the engine's thread may be off its core for longer than
+this, which says nothing about the plan.
+"""
+
+PLAN_WALL_DEADLINE_NS = 50_000_000
+"""Time that a plan may take whatever the machine does."""
+
+_Outcome = tuple[Decision, StepPlan | None]
+
+
+class StepControl:
+    """Drives one scheduler through one executor.
+
+    Whatever goes wrong in here costs the plan of a step, never the step.
+
+    Args:
+        executor: the engine; None when plans are not supported in it, and then it is only recorded.
+        ceilings: limits the engine was started with.
+        watch: the policy.
+        journal: where steps are recorded.
+        load: asks the engine what it has in hand.
+    """
+
+    def __init__(
+        self,
+        executor: Executor | None,
+        ceilings: Limits,
+        watch: PolicyWatch,
+        journal: Journal,
+        load: Callable[[], EngineLoad],
+    ) -> None:
+        self._executor = executor
+        self._ceilings = ceilings
+        self._watch = watch
+        self._journal = journal
+        self._load = load
+        self._breaker = Breaker()
+        self._planned_steps = 0
+
+    def schedule(self, stock: Callable[[], Any]) -> Any:
+        """Run ``stock``, the engine's own ``schedule()``, under the plan for this step."""
+        decided = self._decide(time.monotonic_ns())
+        try:
+            output = stock()
+        finally:
+            returned_ns = time.monotonic_ns()
+            if self._executor is not None:
+                self._executor.restore()
+        self._record(lambda: self._journal.scheduled(output, decided, self._load(), returned_ns))
+        return output
+
+    def update(self, output: Any, stock: Callable[[], Any]) -> Any:
+        """Run ``stock``, the engine's own ``update_from_output()`` for this scheduler output."""
+        outputs = stock()
+        ended_ns = time.monotonic_ns()
+        self._record(lambda: self._journal.finished(output, outputs, self._load(), ended_ns))
+        return outputs
+
+    def added(self) -> None:
+        """The engine has taken in a request."""
+        if self._executor is not None:
+            self._executor.added()
+
+    def stopped(self) -> None:
+        """The engine shuts down."""
+        self._record(self._journal.stopped)
+
+    def _decide(self, entered_ns: int) -> Decided:
+        decision, plan = Decision.STOCK, None
+        if self._executor is not None:
+            decision, plan = self._guarded(self._executor, entered_ns)
+        policy = self._watch.policy
+        return Decided(
+            decision=decision,
+            stamp=policy.stamp if policy is not None and self._executor is not None else None,
+            plan=plan,
+            limits=plan.limits if plan is not None and decision is Decision.ACT else self._ceilings,
+            breaker_open=decision is Decision.BREAKER,
+            entered_ns=entered_ns,
+            plan_ns=time.monotonic_ns() - entered_ns,
+        )
+
+    @staticmethod
+    def _overdue(entered_ns: int) -> Callable[[], bool]:
+        cpu_deadline_ns = time.thread_time_ns() + PLAN_CPU_DEADLINE_NS
+        wall_deadline_ns = entered_ns + PLAN_WALL_DEADLINE_NS
+        return lambda: (
+            time.thread_time_ns() > cpu_deadline_ns or time.monotonic_ns() > wall_deadline_ns
+        )
+
+    def _guarded(self, executor: Executor, entered_ns: int) -> _Outcome:
+        try:
+            return self._plan(executor, entered_ns)
+        except PlanOverdueError:
+            failure = Decision.LATE
+        except Exception:
+            # The engine must run its step whatever is wrong with the plan.
+            _LOGGER.exception("Headway could not plan a step")
+            failure = Decision.FAILED
+        executor.restore()
+        self._breaker.failed(self._planned_steps, entered_ns / 1e9)
+        return failure, None
+
+    def _plan(self, executor: Executor, entered_ns: int) -> _Outcome:
+        self._follow(executor)
+        policy = self._watch.policy
+        if policy is None:
+            return Decision.NO_POLICY, None
+        if policy.mode is Mode.OFF:
+            return Decision.OFF, None
+        if self._breaker.is_open(entered_ns / 1e9):
+            return Decision.BREAKER, None
+        self._planned_steps += 1
+        is_overdue = self._overdue(entered_ns)
+        plan = plan_step(executor.observe(), is_overdue)
+        if policy.mode is Mode.SHADOW:
+            executor.pass_over()
+            return Decision.SHADOW, plan
+        executor.apply(plan)
+        return Decision.ACT, plan
+
+    def _follow(self, executor: Executor) -> None:
+        refused_before = self._watch.refused
+        if self._watch.refresh():
+            executor.adopt(self._watch.policy)
+        if self._watch.refused != refused_before:
+            self._record(lambda: self._journal.refused(self._watch.refused))
+
+    def _record(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except Exception:
+            # Statistics are worth less than the step they are about.
+            _LOGGER.exception("Headway writes no statistics from now on")
+            self._journal.give_up()

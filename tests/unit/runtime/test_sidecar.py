@@ -1,0 +1,311 @@
+"""The sidecar's HTTP interface, its status and its metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, UnixConnector, web
+from prometheus_client.parser import text_string_to_metric_families
+
+from headway_runtime.exchange.statistics_record import Decision, EngineState
+from headway_runtime.policy import MAX_PAYLOAD_BYTES
+from headway_runtime.sidecar.application import create_application
+from headway_runtime.sidecar.settings import Settings
+from tests.unit.runtime.engines import BLANK, write_statistics
+from tests.unit.runtime.policies import POD, SERVICE, policy, publish, signed
+
+BASELINE = policy(1, 0, 0)
+
+
+class Client:
+    """Asks a sidecar through any of its sockets."""
+
+    def __init__(self, settings: Settings, session: Any, unix_session: Any) -> None:
+        self.settings = settings
+        self._session = session
+        self._unix_session = unix_session
+
+    async def policy_port(self, method: Any, path: Path, **options: Any) -> Any:
+        return await self._ask(self._session, method, self.settings.policy_port, path, options)
+
+    async def metrics_port(self, method: Any, path: Path, **options: Any) -> Any:
+        return await self._ask(self._session, method, self.settings.metrics_port, path, options)
+
+    async def unix(self, method: Any, path: Path, **options: Any) -> Any:
+        return await self._ask(self._unix_session, method, 80, path, options)
+
+    async def push(self, sent: Any) -> Any:
+        status, text = await self.policy_port("PUT", "/v1/policy", data=signed(sent).to_json())
+        return status, json.loads(text)
+
+    async def status(self) -> Any:
+        return json.loads((await self.policy_port("GET", "/v1/status"))[1])
+
+    async def metrics(self) -> Any:
+        _, text = await self.metrics_port("GET", "/metrics")
+        return {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    async def _ask(self, session: Any, method: Any, port: Any, path: Path, options: Any) -> Any:
+        async with session.request(method, f"http://127.0.0.1:{port}{path}", **options) as response:
+            return response.status, await response.text()
+
+
+@pytest.fixture
+async def start(tmp_path: Path, unused_tcp_port_factory: Any) -> Any:
+    closing = []
+
+    async def start(baseline: Any = BASELINE) -> Any:
+        (tmp_path / "run").mkdir(exist_ok=True)
+        publish(tmp_path / "policy", baseline)
+        settings = Settings(
+            tmp_path / "run",
+            tmp_path / "policy",
+            SERVICE,
+            POD,
+            policy_port=unused_tcp_port_factory(),
+            metrics_port=unused_tcp_port_factory(),
+            address="127.0.0.1",
+        )
+        runner = web.AppRunner(create_application(settings))
+        await runner.setup()
+        for port in (settings.policy_port, settings.metrics_port):
+            await web.TCPSite(runner, settings.address, port).start()
+        await web.UnixSite(runner, str(settings.socket)).start()
+        session = ClientSession()
+        unix_session = ClientSession(connector=UnixConnector(str(settings.socket)))
+        closing.extend([session.close, unix_session.close, runner.cleanup])
+        return Client(settings, session, unix_session)
+
+    yield start
+    for close in closing:
+        await close()
+
+
+@pytest.fixture
+async def client(start: Any) -> Any:
+    return await start()
+
+
+async def test_a_policy_is_applied_once_and_then_known(client: Client) -> None:
+    sent = policy(1, 1, 1)
+    assert await client.push(sent) == (200, {"outcome": "Applied", "stamp": "1.1.1"})
+    assert await client.push(sent) == (200, {"outcome": "AlreadyApplied", "stamp": "1.1.1"})
+
+
+async def test_an_old_policy_is_answered_with_the_stamp_in_force(client: Client) -> None:
+    await client.push(policy(1, 1, 1))
+    assert await client.push(policy(1, 0, 9)) == (409, {"outcome": "Outdated", "stamp": "1.1.1"})
+
+
+async def test_a_policy_for_others_is_answered_with_nothing_of_this_pod(client: Client) -> None:
+    assert await client.push(policy(2, 0, 0, pod="x")) == (403, {"outcome": "WrongScope"})
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "outcome"),
+    [
+        ({"signature": bytes(64)}, 401, "BadSignature"),
+        ({"key_id": "unknown"}, 401, "UnknownKey"),
+    ],
+)
+async def test_a_policy_that_is_not_the_operators_is_unauthorized(
+    client: Client, change: Any, status: int, outcome: Any
+) -> None:
+    body = replace(signed(policy(2, 0, 0)), **change).to_json()
+    answer = await client.policy_port("PUT", "/v1/policy", data=body)
+    assert (answer[0], json.loads(answer[1])) == (status, {"outcome": outcome})
+
+
+async def test_a_body_that_is_no_policy_is_a_bad_request(client: Client) -> None:
+    status, text = await client.policy_port("PUT", "/v1/policy", data=b"{}")
+    assert (status, json.loads(text)["outcome"]) == (400, "BadFormat")
+
+
+async def test_a_body_that_is_too_large_is_not_read(client: Client) -> None:
+    body = b"x" * (2 * MAX_PAYLOAD_BYTES + 1000)
+    assert (await client.policy_port("PUT", "/v1/policy", data=body))[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("socket", "paths"),
+    [
+        ("policy_port", {"/v1/policy", "/v1/status"}),
+        ("metrics_port", {"/startedz", "/readyz", "/metrics"}),
+        ("unix", {"/drain"}),
+    ],
+)
+async def test_each_socket_serves_its_own_routes_only(
+    client: Client, socket: Any, paths: Any
+) -> None:
+    ask = getattr(client, socket)
+    methods = {"/v1/policy": "PUT", "/drain": "POST"}
+    for path in ("/v1/policy", "/v1/status", "/startedz", "/readyz", "/metrics", "/drain", "/"):
+        status, _ = await ask(methods.get(path, "GET"), path)
+        assert (status == 404) == (path not in paths), path
+
+
+async def test_it_has_started_and_is_ready_with_its_first_policy(start: Any) -> None:
+    client = await start(baseline=None)
+    for path in ("/startedz", "/readyz"):
+        assert (await client.metrics_port("GET", path))[0] == 503
+    await client.push(policy(1, 1, 1))
+    for path in ("/startedz", "/readyz"):
+        assert (await client.metrics_port("GET", path))[0] == 200
+
+
+async def test_draining_makes_it_unready_and_not_unstarted(client: Client) -> None:
+    assert (await client.unix("POST", "/drain"))[0] == 200
+    assert (await client.metrics_port("GET", "/readyz"))[0] == 503
+    assert (await client.metrics_port("GET", "/startedz"))[0] == 200
+    assert (await client.status())["draining"]
+
+
+async def test_draining_outlives_the_server_and_ends_with_the_engine_process(
+    client: Client, start: Any
+) -> None:
+    write_statistics(client.settings.run_dir, pid=10)
+    await client.unix("POST", "/drain")
+    client.settings.socket.unlink()
+    restarted = await start()
+    assert (await restarted.metrics_port("GET", "/readyz"))[0] == 503
+    write_statistics(client.settings.run_dir, pid=11)
+    assert (await restarted.metrics_port("GET", "/readyz"))[0] == 200
+
+
+async def test_status_of_a_pod_whose_engine_has_not_started(client: Client) -> None:
+    assert await client.status() == {
+        "podUid": POD,
+        "serviceUid": SERVICE,
+        "policy": {"stamp": "1.0.0", "mode": "Act"},
+        "draining": False,
+        "engines": [],
+    }
+
+
+async def test_status_of_an_engine_before_its_first_step(client: Client) -> None:
+    write_statistics(client.settings.run_dir, pid=3, waiting=2)
+    [engine] = (await client.status())["engines"]
+    assert engine["state"] == "Active"
+    assert (engine["policyStamp"], engine["lastStepAgeSeconds"]) == (None, None)
+    assert (engine["tokenBudget"], engine["maxBatchSize"], engine["waiting"]) == (2048, 64, 2)
+
+
+async def test_status_of_an_engine_that_runs(client: Client) -> None:
+    step = replace(BLANK, generation=1, epoch=2, counter=3, token_budget=512, max_batch=8)
+    write_statistics(client.settings.run_dir, step, running=5)
+    [engine] = (await client.status())["engines"]
+    assert (engine["policyStamp"], engine["steps"], engine["running"]) == ("1.2.3", 1, 5)
+    assert (engine["tokenBudget"], engine["maxBatchSize"]) == (512, 8)
+    assert engine["lastStepAgeSeconds"] > 0
+
+
+async def test_status_of_an_engine_that_cannot_be_planned_for(client: Client) -> None:
+    stock = {"state": int(EngineState.STOCK), "stock_reason": "HybridModel"}
+    write_statistics(client.settings.run_dir, **stock)
+    [engine] = (await client.status())["engines"]
+    assert (engine["state"], engine["stockReason"]) == ("Stock", "HybridModel")
+
+
+async def test_a_statistics_file_of_another_release_is_left_out(client: Client) -> None:
+    (client.settings.run_dir / "engine-0.statistics").write_bytes(b"HEADWAYS of the future")
+    assert (await client.status())["engines"] == []
+    assert (await client.metrics())["headway_steps_total",] == 0
+
+
+def recent(**values: Any) -> Any:
+    return replace(BLANK, wall_time_ns=time.time_ns(), **values)
+
+
+async def test_metrics_are_the_latest_totals_in_base_units(client: Client) -> None:
+    write_statistics(
+        client.settings.run_dir,
+        recent(scheduled_tokens_total=10),
+        recent(
+            scheduled_tokens_total=30,
+            plugin_ns_total=2_000_000,
+            step_ns_total=10**9,
+            token_budget=512,
+            max_batch=8,
+            kv_usage_ppm=250_000,
+            late_total=4,
+        ),
+        running=3,
+        waiting=2,
+    )
+    metrics = await client.metrics()
+    assert metrics["headway_steps_total",] == 2
+    assert metrics["headway_scheduled_tokens_total",] == 30
+    assert metrics["headway_plugin_seconds_total",] == pytest.approx(0.002)
+    assert metrics["headway_step_seconds_total",] == pytest.approx(1)
+    assert metrics["headway_token_budget_tokens",] == 512
+    assert metrics["headway_token_budget_ceiling_tokens",] == 2048
+    assert metrics["headway_max_batch_requests",] == 8
+    assert metrics["headway_kv_cache_usage_ratio",] == 0.25
+    assert metrics["headway_fallbacks_total", "Late"] == 4
+    assert (metrics["headway_running_requests",], metrics["headway_waiting_requests",]) == (3, 2)
+
+
+async def test_quantiles_are_over_recent_steps(client: Client) -> None:
+    old = replace(BLANK, wall_time_ns=1, plan_ns=10**9)
+    steps = [recent(plan_ns=number * 1000) for number in range(101)]
+    write_statistics(client.settings.run_dir, old, *steps)
+    metrics = await client.metrics()
+    assert metrics["headway_recent_plan_seconds", "0.5"] == pytest.approx(50e-6)
+    assert metrics["headway_recent_plan_seconds", "0.99"] == pytest.approx(99e-6)
+
+
+async def test_an_open_breaker_shows_until_its_time_is_over(client: Client) -> None:
+    paused = recent(decision=int(Decision.BREAKER), breaker_open=1)
+    write_statistics(client.settings.run_dir, paused)
+    assert (await client.metrics())["headway_breaker_open",] == 1
+    write_statistics(client.settings.run_dir, replace(paused, wall_time_ns=1))
+    assert (await client.metrics())["headway_breaker_open",] == 0
+
+
+async def test_metrics_tell_policies_by_outcome_and_the_stamp_in_force(client: Client) -> None:
+    await client.push(policy(1, 2, 3))
+    await client.push(policy(1, 0, 1))
+    metrics = await client.metrics()
+    assert metrics["headway_policies_total", "Applied"] == 1
+    assert metrics["headway_policies_total", "Outdated"] == 1
+    stamp = [metrics[f"headway_policy_{part}",] for part in ("generation", "epoch", "counter")]
+    assert stamp == [1, 2, 3]
+
+
+async def test_a_pod_has_at_most_forty_series(client: Client) -> None:
+    for rank in range(4):
+        write_statistics(client.settings.run_dir, recent(plan_ns=1, step_ns=1), rank=rank)
+    assert len(await client.metrics()) <= 40
+
+
+async def test_a_change_of_the_config_map_is_taken_in(client: Client) -> None:
+    publish(client.settings.policy_dir, policy(2, 0, 0))
+    async with asyncio.timeout(3):
+        while (await client.status())["policy"]["stamp"] != "2.0.0":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def test_settings_come_from_the_environment() -> None:
+    environment = {
+        "HEADWAY_RUN_DIR": "/run/headway",
+        "HEADWAY_POLICY_DIR": "/etc/headway/policy",
+        "HEADWAY_SERVICE_UID": "s",
+        "HEADWAY_POD_UID": "p",
+    }
+    settings = Settings.from_environment(environment)
+    assert (settings.policy_port, settings.metrics_port) == (8900, 8901)
+    assert str(settings.socket) == "/run/headway/sidecar.sock"
+    changed = Settings.from_environment({**environment, "HEADWAY_POLICY_PORT": "1"})
+    assert changed.policy_port == 1
+    with pytest.raises(KeyError):
+        Settings.from_environment({})
