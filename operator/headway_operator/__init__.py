@@ -1,1 +1,1 @@
-"""The operator: observes the cluster, decides with pure functions, and acts through the Kubernetes API."""
+"""The operator: observes the cluster, decides with pure functions, acts on the cluster."""

@@ -104,16 +104,16 @@ async def seconds_to_first_token(base_url: str) -> float:
 
 
 async def retune_under_load(service: Service, api_url: str, base_url: str) -> None:
-    """Stream twelve answers at once, change the policy twice, show what the engine does."""
+    """Stream eight answers at once, change the policy twice, show what the engine does."""
     before = service.pods()[0]
     header = ("s", "max batch", "token budget", "running", "waiting", "policy")
     print("    " + " ".join(f"{name:>12}" for name in header), flush=True)
-    async with Load(base_url, MODEL, streams=12, max_tokens=40) as load:
-        await show_engine(service, api_url, seconds=8)
+    async with Load(base_url, MODEL, streams=8, max_tokens=16) as load:
+        await show_engine(service, api_url, seconds=6)
         for setting in SETTINGS:
             print(f"    kubectl patch {KIND} chat: spec.scheduling {setting}", flush=True)
             await asyncio.to_thread(service.patch, {"spec": {"scheduling": setting}})
-            await show_engine(service, api_url, seconds=8)
+            await show_engine(service, api_url, seconds=6)
     after = service.pods()[0]
     if identity(before) != identity(after):
         raise RuntimeError("the engine was restarted")

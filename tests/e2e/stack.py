@@ -86,6 +86,8 @@ def make_namespace(cluster: Cluster, name: str) -> None:
     }
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(document))
     lab("volumes", name)
+    bound = "--for=jsonpath={.status.phase}=Bound"
+    cluster.kubectl("wait", "pvc", "--all", "-n", name, bound, "--timeout=60s")
 
 
 def example(name: str, change: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:

@@ -58,4 +58,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
+# The operator watches its own Lease with the watches it serves with: its renewals prove that they live.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [headway-operator]
+  verbs: [list, watch]
 {{- end -}}

@@ -1,0 +1,1 @@
+"""Writes: server-side apply, policy push, status, events, leadership."""

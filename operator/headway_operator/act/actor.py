@@ -1,0 +1,59 @@
+"""Carries out plans."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from headway_operator.act.apply import Applier
+from headway_operator.act.events import EventRecorder
+from headway_operator.act.push import PolicyPusher
+from headway_operator.act.status import StatusWriter
+from headway_operator.decide import Plan
+from headway_operator.observe.instant import Instant
+from headway_operator.observe.memory import Memory
+from headway_operator.observe.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Everything the operator can do to the cluster."""
+
+    applier: Applier
+    pusher: PolicyPusher
+    status: StatusWriter
+    events: EventRecorder
+    memory: Memory
+
+    async def carry_out(self, snapshot: Snapshot, plan: Plan, now: Instant) -> bool:
+        """Do what a plan says. Returns whether something was learned that may change the plan.
+
+        Raises:
+            NotLeaderError: this process does not lead (any more).
+            kubernetes.aio.client.ApiException: the API server could not do it now.
+        """
+        self.memory.of(snapshot.service).published = plan.published
+        # Pods get their policy also while the API server is in trouble.
+        pushed, applied = await asyncio.gather(
+            self._push(plan), self._apply(snapshot, plan, now), return_exceptions=True
+        )
+        for result in (pushed, applied):
+            if isinstance(result, BaseException):
+                raise result
+        if plan.status_changed:
+            await self.status.write(snapshot.service, plan.status)
+        for notice in plan.notices:
+            await self.events.emit(snapshot.service, notice, now)
+        return bool(pushed or applied)
+
+    async def _push(self, plan: Plan) -> bool:
+        if plan.published is None:
+            return False
+        return await self.pusher.push(plan.published.policy, plan.recipients)
+
+    async def _apply(self, snapshot: Snapshot, plan: Plan, now: Instant) -> bool:
+        learned = [
+            await self.applier.apply(snapshot.service, application, now)
+            for application in plan.applications
+        ]
+        return any(learned)

@@ -1,0 +1,158 @@
+"""``spec``: what a user declares about an inference service."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from headway_operator.api.base import ApiModel, Rule, list_map, rules
+from headway_operator.api.engine import Engine
+from headway_operator.api.scalars import DataKey, DnsLabel, ImageReference, ObjectName
+
+_HF = r"^hf://[A-Za-z0-9][-A-Za-z0-9._]*/[A-Za-z0-9][-A-Za-z0-9._]*$"
+_PVC = r"^pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[-A-Za-z0-9._]+)*/?$"
+
+
+Revision = Annotated[
+    str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][-A-Za-z0-9._/]*$")
+]
+
+
+class TokenSecret(ApiModel):
+    """A key of a Secret in the same namespace."""
+
+    name: ObjectName
+    """Name of the Secret."""
+
+    key: DataKey
+    """Key in the Secret's data."""
+
+
+class Model(ApiModel):
+    """The model to serve. A change replaces the pods."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                f"self.uri.matches('{_HF}') || self.uri.matches('{_PVC}')",
+                "model.uri must be hf://organisation/name or pvc://claim/path/in/claim",
+            ),
+            Rule("!self.uri.contains('/..')", "model.uri must not contain '..'"),
+            Rule(
+                "self.uri.startsWith('hf://') || (!has(self.revision) && !has(self.tokenSecret) "
+                "&& !has(self.cacheClaim))",
+                "model.revision, model.tokenSecret and model.cacheClaim are for hf:// models: "
+                "remove them or use an hf:// uri",
+            ),
+        )
+    )
+
+    uri: Annotated[str, Field(min_length=1, max_length=512)]
+    """`hf://organisation/name` for the Hugging Face Hub, or `pvc://claim/path/in/claim`."""
+
+    served_name: (
+        Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-A-Za-z0-9._/:]+$")] | None
+    ) = None
+    """Name that requests use for the model; the InferenceService's own name when absent."""
+
+    revision: (
+        Annotated[
+            str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][-A-Za-z0-9._/]*$")
+        ]
+        | None
+    ) = None
+    """Branch, tag or commit of an hf:// model."""
+
+    token_secret: TokenSecret | None = None
+    """Hub token for an hf:// model that needs one."""
+
+    cache_claim: ObjectName | None = None
+    """PersistentVolumeClaim that keeps downloaded files of an hf:// model between pods."""
+
+
+class Runtime(ApiModel):
+    """Headway's own part of the pods."""
+
+    image: ImageReference | None = None
+    """Image of the sidecar and of the plug-in. When absent, the running pods keep theirs and
+    new services get the operator's default, so that upgrading the operator restarts nothing."""
+
+
+class TrafficClass(ApiModel):
+    """A class of requests and the objective they are ordered by. A change is applied live."""
+
+    name: DnsLabel
+    """Name that requests give in `vllm_xargs.headway_class`."""
+
+    ttft_milliseconds: Annotated[int, Field(ge=1, le=3_600_000)] | None = None
+    """Time to first token to keep, in milliseconds."""
+
+    deadline_seconds: Annotated[int, Field(ge=1, le=604_800)] | None = None
+    """Time to the last token to keep, in seconds."""
+
+
+class Scheduling(ApiModel):
+    """How the engines schedule. A change is applied live, without a restart."""
+
+    mode: Literal["Act", "Shadow", "Off"] = "Act"
+    """`Act` lets Headway schedule; `Shadow` plans and records while vLLM schedules; `Off`
+    leaves vLLM alone."""
+
+    max_batch_size: Annotated[int, Field(ge=1, le=8192)] | None = None
+    """Most requests running at once; engine.maxNumSeqs when absent."""
+
+    token_budget: Annotated[int, Field(ge=1, le=1_048_576)] | None = None
+    """Most tokens in one engine step; engine.maxNumBatchedTokens when absent."""
+
+
+class InferenceServiceSpec(ApiModel):
+    """What the service should be."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "!has(self.defaultClass) || (has(self.classes) "
+                "&& self.classes.exists(c, c.name == self.defaultClass))",
+                "defaultClass must be the name of one of classes",
+            ),
+            Rule(
+                "!has(self.scheduling.maxBatchSize) "
+                "|| self.scheduling.maxBatchSize <= self.engine.maxNumSeqs",
+                "scheduling.maxBatchSize must be at most engine.maxNumSeqs, the ceiling "
+                "the engines start with",
+            ),
+            Rule(
+                "!has(self.scheduling.tokenBudget) "
+                "|| self.scheduling.tokenBudget <= self.engine.maxNumBatchedTokens",
+                "scheduling.tokenBudget must be at most engine.maxNumBatchedTokens, the ceiling "
+                "the engines start with",
+            ),
+        )
+    )
+
+    replicas: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Pods to run. HPA and KEDA set it through the scale subresource."""
+
+    model: Model
+    """The model to serve."""
+
+    engine: Engine
+    """The vLLM container and the pod around it."""
+
+    runtime: Annotated[Runtime, Field(default_factory=Runtime)]
+    """Headway's own part of the pods."""
+
+    classes: Annotated[
+        tuple[TrafficClass, ...], Field(max_length=32, json_schema_extra=list_map("name"))
+    ] = ()
+    """Classes of traffic."""
+
+    default_class: DnsLabel | None = None
+    """Class of a request that names none or an unknown one; without it such a request runs
+    after those that have an objective."""
+
+    scheduling: Annotated[
+        Scheduling, Field(default_factory=Scheduling, json_schema_extra={"default": {}})
+    ]
+    """How the engines schedule."""

@@ -1,0 +1,44 @@
+"""From a snapshot to a plan."""
+
+from __future__ import annotations
+
+from headway_operator.api import InferenceServiceSpec
+from headway_operator.decide.children import applications, children_of
+from headway_operator.decide.facts import Facts, gather_facts
+from headway_operator.decide.notices import decide_notices
+from headway_operator.decide.plan import Application, Plan
+from headway_operator.decide.policy import decide_policy, recipients
+from headway_operator.decide.status import decide_status, verdicts
+from headway_operator.observe.instant import Instant
+from headway_operator.observe.snapshot import Snapshot
+from headway_operator.render.deployment import template_hash
+
+
+def decide(snapshot: Snapshot, now: Instant) -> Plan:
+    """What is to be done about a service. The same snapshot always gives the same plan."""
+    if snapshot.spec is None:
+        return _plan(Facts(snapshot, None, snapshot.published, now), ())
+    return _decide(snapshot, snapshot.spec, now)
+
+
+def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Plan:
+    children = children_of(snapshot, spec)
+    published = decide_policy(snapshot, spec, now)
+    deployment = next(child for child in children if child["kind"] == "Deployment")
+    template = template_hash(deployment["spec"]["template"])
+    facts = gather_facts(snapshot, spec, published, template, now)
+    return _plan(facts, applications(snapshot, children, now))
+
+
+def _plan(facts: Facts, applied: tuple[Application, ...]) -> Plan:
+    snapshot, published = facts.snapshot, facts.published
+    found = verdicts(facts)
+    status = decide_status(facts, found)
+    return Plan(
+        applications=applied,
+        published=published,
+        recipients=recipients(snapshot, published) if facts.spec and published else (),
+        status=status,
+        status_changed=status != snapshot.service.status,
+        notices=decide_notices(snapshot.service.status, status, found, applied),
+    )

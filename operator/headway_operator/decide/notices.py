@@ -1,0 +1,52 @@
+"""What people should hear of: transitions, never states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from headway_operator.api import ConditionType, InferenceServiceStatus
+from headway_operator.decide.plan import Application, Cause, Notice
+from headway_operator.decide.verdict import Verdict
+
+_TOLD = (ConditionType.READY, ConditionType.POLICY_APPLIED)
+"""The other conditions say the same in other words."""
+
+
+def decide_notices(
+    old: InferenceServiceStatus,
+    new: InferenceServiceStatus,
+    found: Mapping[ConditionType, Verdict],
+    applied: Sequence[Application],
+) -> tuple[Notice, ...]:
+    """Events for what changed between two statuses, and for what is applied."""
+    return (*_applied(applied), *_transitions(old, found), *_policy(old, new))
+
+
+def _applied(applied: Sequence[Application]) -> Iterator[Notice]:
+    for application in applied:
+        if application.cause is Cause.TAKEN:
+            text = f"{application.kind}: somebody else changed {application.taken_field}"
+            yield Notice(warning=True, reason="Restored", message=f"{text}; restored")
+    kinds = ", ".join(each.kind for each in applied if each.cause is not Cause.TAKEN)
+    if kinds:
+        yield Notice(warning=False, reason="Applied", message=f"Applied {kinds}")
+
+
+def _transitions(
+    old: InferenceServiceStatus, found: Mapping[ConditionType, Verdict]
+) -> Iterator[Notice]:
+    before = {each.type: (each.status, each.reason) for each in old.conditions}
+    for kind in _TOLD:
+        verdict, (truth, reason) = found.get(kind), before.get(kind, ("", ""))
+        if verdict is None or (verdict.truth, verdict.reason) == (truth, reason):
+            continue
+        turned = kind is ConditionType.READY and "True" in (truth, verdict.truth)
+        if verdict.alarming or turned:
+            yield Notice(verdict.alarming, verdict.reason, verdict.message)
+
+
+def _policy(old: InferenceServiceStatus, new: InferenceServiceStatus) -> Iterator[Notice]:
+    generation = new.policy_generation
+    if generation is not None and generation != old.policy_generation:
+        text = f"Every pod acknowledged the policy of generation {generation}"
+        yield Notice(warning=False, reason="PolicyApplied", message=text)

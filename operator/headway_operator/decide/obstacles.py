@@ -1,0 +1,57 @@
+"""What stands in the way of a service, from the most to the least fundamental."""
+
+from __future__ import annotations
+
+from headway_operator.decide.facts import Facts
+from headway_operator.decide.verdict import Check, Verdict
+
+
+def invalid_spec(facts: Facts) -> Verdict | None:
+    """The stored spec cannot be read: it predates the CRD or was written around it."""
+    if facts.spec is not None:
+        return None
+    text = f"{facts.snapshot.spec_problem}. Running pods are left as they are"
+    return Verdict("False", "InvalidSpec", text, alarming=True)
+
+
+def name_taken(facts: Facts) -> Verdict | None:
+    """An object of the service's name belongs to somebody else."""
+    if not facts.snapshot.foreign:
+        return None
+    kinds = ", ".join(facts.snapshot.foreign)
+    name = facts.snapshot.service.key.name
+    text = f"{kinds} {name} belongs to somebody else: delete it or rename the InferenceService"
+    return Verdict("False", "NameTaken", text, alarming=True)
+
+
+def refused(facts: Facts) -> Verdict | None:
+    """The API server does not take one of the service's objects."""
+    for refusal in facts.snapshot.refusals:
+        fields = ", ".join(refusal.fields) or "see the operator's log"
+        text = (
+            f"The API server refused the {refusal.kind} (HTTP {refusal.status}): {fields}. "
+            f"Correct the spec; if somebody else changed the {refusal.kind}, delete it"
+        )
+        return Verdict("False", "ObjectRefused", text, alarming=True)
+    return None
+
+
+def broken(facts: Facts) -> Verdict | None:
+    """Something is wrong with the pods."""
+    problem = facts.problem
+    if problem is None:
+        return None
+    return Verdict("False", problem.reason, problem.message, alarming=True)
+
+
+def overdue(facts: Facts) -> Verdict | None:
+    """The rollout took longer than an engine may take to start."""
+    if not facts.overdue or facts.ready >= facts.wanted or facts.spec is None:
+        return None
+    seconds = facts.spec.engine.startup_timeout_seconds
+    text = f"No progress for {seconds} s (engine.startupTimeoutSeconds)"
+    return Verdict("False", "ProgressDeadlineExceeded", text, alarming=True)
+
+
+FUNDAMENTAL: tuple[Check, ...] = (invalid_spec, name_taken, refused)
+"""Nothing can be right while one of these holds."""

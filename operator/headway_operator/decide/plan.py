@@ -1,0 +1,82 @@
+"""What is to be done about one service, each item with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from headway_operator.api import InferenceServiceStatus
+from headway_operator.observe.records import PodRecord
+from headway_operator.observe.snapshot import PublishedPolicy
+
+
+class Cause(StrEnum):
+    """Why an object is applied."""
+
+    MISSING = "Missing"
+    """It does not exist."""
+    CHANGED = "Changed"
+    """It should look different than it was last applied."""
+    TAKEN = "Taken"
+    """Somebody else wrote one of its fields."""
+
+
+@dataclass(frozen=True)
+class Application:
+    """An object to apply.
+
+    Attributes:
+        body: the whole object.
+        cause: why it is applied.
+        taken_field: path of the field somebody else wrote.
+        resource_version: of the object as it is; None if there is none.
+    """
+
+    body: Mapping[str, Any] = field(repr=False)
+    cause: Cause
+    taken_field: str = ""
+    resource_version: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object."""
+        kind: str = self.body["kind"]
+        return kind
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something people should hear of, once: it becomes an event.
+
+    Attributes:
+        warning: whether it needs attention.
+        reason: one word.
+        message: what happened.
+    """
+
+    warning: bool
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done about one service.
+
+    Attributes:
+        applications: objects to apply, in this order.
+        published: the policy in force; None where the spec cannot be read.
+        recipients: pods that do not hold it yet.
+        status: the status as it should read.
+        status_changed: whether it has to be written.
+        notices: events to emit.
+    """
+
+    applications: tuple[Application, ...]
+    published: PublishedPolicy | None
+    recipients: tuple[PodRecord, ...]
+    status: InferenceServiceStatus
+    status_changed: bool
+    notices: tuple[Notice, ...]

@@ -1,0 +1,73 @@
+"""The conditions Ready, ModelLoaded and Progressing."""
+
+from __future__ import annotations
+
+from headway_operator.decide.facts import Facts
+from headway_operator.decide.obstacles import FUNDAMENTAL, broken, overdue
+from headway_operator.decide.verdict import Verdict, first
+
+
+def ready(facts: Facts) -> Verdict:
+    """Whether every wanted pod, made from the current spec, answers and has a policy."""
+    checks = (*FUNDAMENTAL, _no_replicas, _all_ready, broken, overdue, _rolling_out, _starting)
+    return first(checks, facts)
+
+
+def model_loaded(facts: Facts) -> Verdict:
+    """Whether the engines of all wanted pods have loaded the model."""
+    return first((*FUNDAMENTAL, _no_replicas, _all_loaded, broken, _loading), facts)
+
+
+def progressing(facts: Facts) -> Verdict:
+    """Whether pods are being started or replaced."""
+    return first((*FUNDAMENTAL, _up_to_date, _stuck, overdue, _moving), facts)
+
+
+def _no_replicas(facts: Facts) -> Verdict | None:
+    if facts.wanted > 0:
+        return None
+    return Verdict("False", "ScaledToZero", "spec.replicas is 0: nothing answers requests")
+
+
+def _all_ready(facts: Facts) -> Verdict | None:
+    if facts.ready < facts.wanted:
+        return None
+    return Verdict("True", "PodsReady", f"All {facts.wanted} pods answer requests")
+
+
+def _rolling_out(facts: Facts) -> Verdict | None:
+    if not facts.outdated:
+        return None
+    text = f"{facts.ready} of {facts.wanted} pods of the current spec answer requests"
+    return Verdict("False", "RollingOut", f"{text}; older pods serve until they do")
+
+
+def _starting(facts: Facts) -> Verdict:
+    text = f"{facts.ready} of {facts.wanted} pods answer requests"
+    return Verdict("False", "PodsStarting", text)
+
+
+def _all_loaded(facts: Facts) -> Verdict | None:
+    if facts.loaded < facts.wanted:
+        return None
+    return Verdict("True", "ModelLoaded", f"All {facts.wanted} engines have loaded the model")
+
+
+def _loading(facts: Facts) -> Verdict:
+    text = f"{facts.loaded} of {facts.wanted} engines have loaded the model"
+    return Verdict("False", "ModelLoading", text)
+
+
+def _up_to_date(facts: Facts) -> Verdict | None:
+    if facts.outdated or facts.ready < facts.wanted or len(facts.current) > facts.wanted:
+        return None
+    return Verdict("False", "UpToDate", "The pods are as the spec wants them")
+
+
+def _stuck(facts: Facts) -> Verdict | None:
+    return broken(facts) if facts.problem is not None and facts.problem.stalls else None
+
+
+def _moving(facts: Facts) -> Verdict:
+    verdict = _rolling_out(facts) or _starting(facts)
+    return Verdict("True", verdict.reason, verdict.message)

@@ -1,0 +1,227 @@
+"""The operator: kopf watches; every change and every 5 s a service is observed, decided, acted on.
+
+``python3 -m headway_operator.main`` starts it; ``--help`` lists its configuration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import socket
+import sys
+import time
+import uuid
+
+import aiohttp
+import kopf
+from kubernetes.aio.client import ApiException
+from prometheus_client import start_http_server
+
+from headway_operator.act.actor import Actor
+from headway_operator.act.apply import Applier
+from headway_operator.act.cluster_client import ClusterClient, DefinitionMissingError
+from headway_operator.act.events import EventRecorder
+from headway_operator.act.lease import LEASE_NAME, Leadership, NotLeaderError
+from headway_operator.act.listing import WatchedObjects
+from headway_operator.act.push import PolicyPusher
+from headway_operator.act.signing import KeyRing, SigningKeyError
+from headway_operator.act.status import StatusWriter
+from headway_operator.api import KIND
+from headway_operator.decide import decide
+from headway_operator.environment import VARIABLES, Environment, EnvironmentVariableError
+from headway_operator.metrics import LEADER, RECONCILE_SECONDS, SERVICES
+from headway_operator.observe.cluster import Cluster
+from headway_operator.observe.instant import Instant
+from headway_operator.observe.memory import Memory
+from headway_operator.observe.observer import Observer
+from headway_operator.observe.polling import Poller
+from headway_operator.observe.records import ServiceKey
+from headway_operator.observe.relist import relist
+from headway_operator.observe.sidecar_client import SidecarClient
+from headway_operator.observe.snapshot import OperatorFacts
+from headway_operator.watching import Listener, watch_registry, watch_settings
+from headway_operator.work_queue import WorkQueue
+
+TICK_SECONDS = 5
+RELIST_SECONDS = 300
+SILENCE_SECONDS = 60
+"""The Lease is renewed every few seconds; a watch that is silent for this long is dead."""
+_WORKERS = 16
+_LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
+_METRICS_PORT = 8081
+
+logger = logging.getLogger(__name__)
+
+
+class Operator:
+    """Everything wired together."""
+
+    def __init__(self, environment: Environment, client: ClusterClient, keys: KeyRing) -> None:
+        identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+        self.environment = environment
+        self.keys = keys
+        self.memory = Memory()
+        self.cluster = Cluster()
+        self.everything = WatchedObjects(client, environment.watch_namespaces)
+        self.queue: WorkQueue[ServiceKey] = WorkQueue()
+        self.sidecars = SidecarClient()
+        self.leadership = Leadership(client, environment.namespace, identity, self.look_at_all)
+        self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
+        self.observer = Observer(self.cluster, client, self.memory)
+        self.actor = Actor(
+            applier=Applier(client, self.leadership, self.memory),
+            pusher=PolicyPusher(self.sidecars, keys, self.leadership, self.memory.sidecars),
+            status=StatusWriter(client, self.leadership, self.memory),
+            events=EventRecorder(client, self.leadership, identity),
+            memory=self.memory,
+        )
+        self.all_known = False
+        self.last_sign_of_life = time.monotonic()
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def reconcile(self, key: ServiceKey) -> None:
+        """Observe, decide, act. Only the leader does; the others keep their view of the cluster."""
+        epoch = self.leadership.epoch
+        if epoch is None or not self.all_known:
+            return
+        now = Instant.at(time.time())
+        snapshot = await self.observer.snapshot(key, self.facts(epoch))
+        if snapshot is None:
+            return
+        plan = decide(snapshot, now)
+        if await self.actor.carry_out(snapshot, plan, now):
+            self.queue.add(key)
+
+    def facts(self, epoch: int) -> OperatorFacts:
+        """What decisions need to know of the operator itself."""
+        return OperatorFacts(
+            namespace=self.environment.namespace,
+            runtime_image=self.environment.runtime_image,
+            public_keys=self.keys.public_keys(),
+            epoch=epoch,
+        )
+
+    async def work(self, key: ServiceKey) -> None:
+        """Reconcile and measure."""
+        began, outcome = time.perf_counter(), "error"
+        try:
+            await self.reconcile(key)
+            outcome = "done"
+        except NotLeaderError:
+            outcome = "not leader"
+        finally:
+            RECONCILE_SECONDS.labels(outcome=outcome).observe(time.perf_counter() - began)
+
+    async def tick(self) -> None:
+        """Look at every service, whatever happens, and at the sidecars and keys."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            LEADER.set(self.leadership.epoch is not None)
+            SERVICES.set(len(self.cluster.services))
+            self.look_at_all()
+            if self.leadership.epoch is not None:
+                await self.poller.poll_due(self.cluster, time.monotonic())
+            try:
+                self.keys.reload()
+            except SigningKeyError as error:
+                logger.error("%s. The keys stay as they were", error)  # noqa: TRY400
+
+    async def compare(self) -> None:
+        """Compare what is known with what exists; nothing is acted on before all is known."""
+        while True:
+            try:
+                complete = await relist(self.cluster, self.everything, self.queue.add)
+            except (ApiException, aiohttp.ClientError, TimeoutError) as error:
+                logger.warning("Objects cannot be listed: %s", type(error).__name__)
+            else:
+                if complete and not self.all_known:
+                    self.all_known = True
+                    self.look_at_all()
+            await asyncio.sleep(RELIST_SECONDS if self.all_known else 1)
+
+    def look_at_all(self) -> None:
+        """Enqueue all services."""
+        self.queue.add_idle(self.cluster.services)
+
+    def gone(self, kind: str, key: ServiceKey) -> None:
+        """An object was deleted: what we wrote of it is history."""
+        if kind == KIND:
+            self.memory.forget(key)
+        self.memory.children.forget((kind, key))
+
+    def alive(self) -> None:
+        """An event of the Lease came through: the watch is alive."""
+        self.last_sign_of_life = time.monotonic()
+
+    def check(self) -> None:
+        """The liveness probe.
+
+        Raises:
+            RuntimeError: events have not been processed for too long.
+        """
+        silence = time.monotonic() - self.last_sign_of_life
+        if silence > SILENCE_SECONDS:
+            raise RuntimeError(f"no event of Lease {LEASE_NAME} for {silence:.0f} s")
+
+    def stop(self) -> None:
+        """Stop acting and hand the Lease back."""
+        for task in self.tasks:
+            task.cancel()
+
+    async def run(self) -> None:
+        """Run until a signal or a failure."""
+        namespaces = self.environment.watch_namespaces
+        listener = Listener(self.queue.add, self.gone, self.alive, self.check, self.stop)
+        watched = {*namespaces, self.environment.namespace} if namespaces else ()
+        async with asyncio.TaskGroup() as group:
+            queue = self.queue.run(self.work, _WORKERS)
+            parts = (self.leadership.run(), queue, self.tick(), self.compare())
+            self.tasks = [group.create_task(part) for part in parts]
+            await kopf.operator(
+                registry=watch_registry(self.cluster, listener, namespaces),
+                settings=watch_settings(LEASE_NAME),
+                clusterwide=not namespaces,
+                namespaces=sorted(watched),
+                standalone=True,
+                liveness_endpoint=_LIVENESS_ENDPOINT,
+            )
+            self.stop()
+        await self.sidecars.close()
+
+
+async def serve(environment: Environment, keys: KeyRing) -> None:
+    """Connect and run."""
+    async with await ClusterClient.connect() as client:
+        await client.wait_for_definition()
+        start_http_server(_METRICS_PORT)
+        await Operator(environment, client, keys).run()
+
+
+def configure_logging(log_format: str) -> None:
+    """Log as text or as JSON, without a line for every event, probe and request."""
+    kopf.configure(log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
+    for chatty in ("kopf.objects", "kopf.activities.probe", "aiohttp.access"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+def main() -> None:
+    """Command line; a wrong environment is told in one line."""
+    argparse.ArgumentParser(
+        prog="python3 -m headway_operator.main",
+        description="Headway's operator: runs InferenceServices and retunes their engines live.",
+        epilog=VARIABLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).parse_args()
+    try:
+        environment = Environment.read(os.environ)
+        keys = KeyRing(environment.signing_key_dir)
+        configure_logging(environment.log_format)
+        asyncio.run(serve(environment, keys))
+    except (EnvironmentVariableError, SigningKeyError, DefinitionMissingError) as error:
+        sys.exit(f"headway-operator: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Metrics of the operator itself, on :8081/metrics."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+RECONCILE_SECONDS = Histogram(
+    "headway_operator_reconcile_seconds",
+    "Time to observe, decide and act on one service.",
+    ["outcome"],
+    buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10),
+)
+QUEUE_DEPTH = Gauge("headway_operator_queue_depth", "Services that wait to be looked at.")
+PUSH_SECONDS = Histogram(
+    "headway_operator_push_seconds",
+    "Time to push a policy to one pod.",
+    buckets=(0.003, 0.01, 0.03, 0.1, 0.3, 1, 3),
+)
+PUSHES = Counter("headway_operator_pushes", "Policies pushed to pods, by answer.", ["outcome"])
+WRITES = Counter("headway_operator_writes", "Objects written, by kind.", ["kind"])
+LEADER = Gauge("headway_operator_leader", "1 while this process leads.")
+SERVICES = Gauge("headway_operator_services", "InferenceServices that are watched.")

@@ -1,0 +1,1 @@
+"""Reads: cluster objects and sidecars -> one immutable snapshot per service."""

@@ -1,0 +1,66 @@
+"""What is remembered between reconciliations. All of it can be lost: it is then found out again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headway_operator.observe.own_writes import OwnWrites
+from headway_operator.observe.parsing import ParsedSpec, parse_spec
+from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
+from headway_operator.observe.sidecars import Sidecars
+from headway_operator.observe.snapshot import PublishedPolicy, Refusal
+
+CHILD_KINDS = ("ConfigMap", "NetworkPolicy", "Service", "PodDisruptionBudget", "Deployment")
+
+
+@dataclass
+class ServiceMemory:
+    """What is remembered of one service.
+
+    Attributes:
+        uid: of the service; another one of the same name starts anew.
+        published: the policy decided last.
+        refusals: objects the API server did not take, by kind.
+    """
+
+    uid: str
+    published: PublishedPolicy | None = None
+    refusals: dict[str, Refusal] = field(default_factory=dict)
+    _generation: int = -1
+    _parsed: ParsedSpec = field(default_factory=lambda: ParsedSpec(None))
+
+    def parsed(self, service: ServiceRecord) -> ParsedSpec:
+        """The spec, read once per generation: it never changes within one."""
+        if service.generation != self._generation:
+            self._parsed, self._generation = parse_spec(service), service.generation
+        return self._parsed
+
+
+@dataclass
+class Memory:
+    """What is remembered.
+
+    Attributes:
+        sidecars: what sidecars said.
+        services: InferenceServices as answered to our own writes.
+        children: their objects as answered to our own writes.
+    """
+
+    sidecars: Sidecars = field(default_factory=Sidecars)
+    services: OwnWrites[ServiceRecord] = field(default_factory=OwnWrites)
+    children: OwnWrites[ChildRecord] = field(default_factory=OwnWrites)
+    _by_service: dict[ServiceKey, ServiceMemory] = field(default_factory=dict)
+
+    def of(self, service: ServiceRecord) -> ServiceMemory:
+        """What is remembered of a service; nothing at first."""
+        known = self._by_service.get(service.key)
+        if known is None or known.uid != service.uid:
+            known = self._by_service[service.key] = ServiceMemory(service.uid)
+        return known
+
+    def forget(self, key: ServiceKey) -> None:
+        """The service is gone."""
+        self._by_service.pop(key, None)
+        self.services.forget(key)
+        for kind in CHILD_KINDS:
+            self.children.forget((kind, key))

@@ -1,0 +1,78 @@
+"""Puts together the snapshot of a service from all that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from headway_operator.observe.classify import sorted_by_name
+from headway_operator.observe.cluster import Cluster
+from headway_operator.observe.memory import CHILD_KINDS, Memory
+from headway_operator.observe.records import ChildRecord, ServiceKey
+from headway_operator.observe.snapshot import OperatorFacts, Snapshot
+
+
+class ChildReader(Protocol):
+    """Reads an object that the watch does not show."""
+
+    async def read_child(self, kind: str, service: ServiceKey) -> ChildRecord | None:
+        """The object of that kind which has the service's name for it; None if there is none."""
+
+
+class Observer:
+    """Knows the cluster, and remembers."""
+
+    def __init__(self, cluster: Cluster, reader: ChildReader, memory: Memory) -> None:
+        self.cluster = cluster
+        self.memory = memory
+        self._reader = reader
+
+    async def snapshot(self, key: ServiceKey, operator: OperatorFacts) -> Snapshot | None:
+        """The service as it is now; None if there is nothing to decide about."""
+        service = self.memory.services.latest(key, self.cluster.service(key))
+        if service is None or service.deleting:
+            self.memory.forget(key)
+            return None
+        remembered = self.memory.of(service)
+        parsed = remembered.parsed(service)
+        ours, foreign = _by_owner(service.uid, await self._children(key))
+        pods = tuple(sorted_by_name(self.cluster.pods.get(key, ())))
+        return Snapshot(
+            service=service,
+            operator=operator,
+            spec=parsed.spec,
+            spec_problem=parsed.problem,
+            children={child.kind: child for child in ours},
+            foreign=tuple(child.kind for child in foreign),
+            pods=pods,
+            reports={pod.uid: self.memory.sidecars.report(pod.uid) for pod in pods},
+            refusals=tuple(remembered.refusals.values()),
+            published=remembered.published,
+        )
+
+    async def _children(self, key: ServiceKey) -> list[ChildRecord]:
+        """The objects of a service. What the watch does not show is asked for.
+
+        It may be somebody else's: without our label it is not watched, and must not be taken over.
+        """
+        watched = {child.kind: child for child in self.cluster.children.get(key, ())}
+        found = []
+        for kind in CHILD_KINDS:
+            child = self.memory.children.latest((kind, key), watched.get(kind))
+            child = child or await self._reader.read_child(kind, key)
+            if child is not None:
+                found.append(child)
+        return found
+
+
+def _by_owner(
+    service_uid: str, children: Iterable[ChildRecord]
+) -> tuple[list[ChildRecord], list[ChildRecord]]:
+    """Ours, and somebody else's. Without an owner, it is ours only if we have applied it."""
+    ours: list[ChildRecord] = []
+    foreign: list[ChildRecord] = []
+    for child in children:
+        owned = child.controller_uid == service_uid
+        orphan = child.controller_uid is None and child.applied_hash is not None
+        (ours if owned or orphan else foreign).append(child)
+    return ours, foreign

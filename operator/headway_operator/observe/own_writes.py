@@ -1,0 +1,46 @@
+"""Read your own writes: what was written is seen at once, not when the watch delivers it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar
+
+
+class Versioned(Protocol):
+    """A record of an object that the API server numbers with every write."""
+
+    @property
+    def uid(self) -> str:
+        """The object's uid."""
+
+    @property
+    def resource_version(self) -> int:
+        """Grows with every write."""
+
+
+RecordT = TypeVar("RecordT", bound=Versioned)
+
+
+class OwnWrites(Generic[RecordT]):
+    """Answers to our own writes, each until the watch has caught up with it."""
+
+    def __init__(self) -> None:
+        self._written: dict[Hashable, RecordT] = {}
+
+    def note(self, name: Hashable, record: RecordT) -> None:
+        """Remember the object as the API server answered it."""
+        self._written[name] = record
+
+    def forget(self, name: Hashable) -> None:
+        """The object is gone."""
+        self._written.pop(name, None)
+
+    def latest(self, name: Hashable, watched: RecordT | None) -> RecordT | None:
+        """The newer of what was watched and what was written."""
+        written = self._written.get(name)
+        if written is None:
+            return watched
+        if watched is None or watched.resource_version < written.resource_version:
+            return written
+        del self._written[name]
+        return watched

@@ -1,0 +1,74 @@
+"""What the preflight check found: from its termination message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from string import Template
+from typing import Any, NamedTuple
+
+from headway_operator.observe.problems import Problem, Tier, shown
+
+
+class _Finding(NamedTuple):
+    """How a finding is told, and what each of its captures must look like."""
+
+    text: Template
+    captures: Mapping[str, str]
+
+
+_FINDINGS: Mapping[str, _Finding] = {
+    "UnknownEngineFlag": _Finding(
+        Template(
+            "vLLM $version does not know the flag $flag: remove it from engine.args "
+            "or use another engine.image"
+        ),
+        {"version": "version", "flag": "flag"},
+    ),
+    "UnsupportedEngineVersion": _Finding(
+        Template(
+            "engine.image holds vLLM $version, but Headway drives vLLM $supported: "
+            "use an image in that range"
+        ),
+        {"version": "version", "supported": "versions"},
+    ),
+    "EngineNotFound": _Finding(
+        Template("engine.image holds no vLLM that its python3 can import: use a vLLM image"),
+        {},
+    ),
+    "ModelNotFound": _Finding(
+        Template("The model $path does not exist: correct model.uri"),
+        {"path": "path"},
+    ),
+    "ModelNotReadable": _Finding(
+        Template(
+            "The model $path cannot be read by the pods' user: change its permissions, "
+            "or engine.runAsUser and engine.fsGroup"
+        ),
+        {"path": "path"},
+    ),
+}
+
+
+def preflight_problem(message: str) -> Problem | None:
+    """The finding in a termination message; None if it holds none of the known ones."""
+    finding = _parse(message)
+    known = _FINDINGS.get(finding["reason"]) if isinstance(finding.get("reason"), str) else None
+    if known is None:
+        return None
+    captures = finding.get("captures")
+    found = captures if isinstance(captures, dict) else {}
+    told = {name: shown(kind, _text(found.get(name))) for name, kind in known.captures.items()}
+    return Problem(finding["reason"], known.text.substitute(told), Tier.BAD_DATA, stalls=True)
+
+
+def _parse(message: str) -> dict[str, Any]:
+    try:
+        finding = json.loads(message)
+    except (ValueError, RecursionError):
+        return {}
+    return finding if isinstance(finding, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,74 @@
+"""Why a pod has no node: from its PodScheduled condition."""
+
+from __future__ import annotations
+
+import re
+
+from headway_operator.observe.problems import Problem, Tier, shown
+from headway_operator.observe.records import ConditionRecord
+
+_MISSING_CLAIM = re.compile(r'persistentvolumeclaim "([^"]{1,253})" not found')
+_UNBOUND_CLAIM = "unbound immediate PersistentVolumeClaims"
+_NODES = re.compile(r"\b0/([0-9]{1,6}) nodes are available")
+_INSUFFICIENT = re.compile(r"\b([0-9]{1,6}) Insufficient ([a-z0-9][-a-z0-9./]{0,127})")
+
+
+def scheduling_problem(scheduled: ConditionRecord | None) -> Problem | None:
+    """What keeps a pod from getting a node, in the scheduler's own figures."""
+    if scheduled is None or scheduled.status != "False":
+        return None
+    message = scheduled.message
+    missing = _MISSING_CLAIM.search(message)
+    if missing:
+        return _missing_claim(shown("name", missing[1]))
+    if _UNBOUND_CLAIM in message:
+        return Problem(
+            "VolumeClaimUnbound",
+            "A PersistentVolumeClaim of the pod is not bound to a volume: check its storage class",
+            Tier.RESOURCE,
+            stalls=False,
+        )
+    insufficient = _INSUFFICIENT.findall(message)
+    if insufficient:
+        return _insufficient(message, insufficient)
+    return _no_node(scheduled.reason)
+
+
+def _missing_claim(claim: str) -> Problem:
+    return Problem(
+        "VolumeClaimNotFound",
+        f"PersistentVolumeClaim {claim} does not exist: create it or correct the name",
+        Tier.BAD_DATA,
+        stalls=True,
+    )
+
+
+def _insufficient(message: str, found: list[tuple[str, str]]) -> Problem:
+    """GPUs are named first: they are what is usually short and what matters here."""
+    count, resource = min(found, key=lambda each: ("gpu" not in each[1], each[1]))
+    nodes = _NODES.search(message)
+    total = shown("number", nodes[1]) if nodes else "?"
+    resource = shown("resource", resource.rstrip("./"))
+    return Problem(
+        "InsufficientGPU" if "gpu" in resource else "InsufficientResources",
+        f"0/{total} nodes are available: {count} Insufficient {resource}. "
+        "Add nodes, free some or lower replicas",
+        Tier.RESOURCE,
+        stalls=False,
+    )
+
+
+def _no_node(reason: str) -> Problem:
+    if reason == "SchedulingGated":
+        return Problem(
+            "SchedulingGated",
+            "A scheduling gate holds the pod back until a queue admits it",
+            Tier.TEMPORARY,
+            stalls=False,
+        )
+    return Problem(
+        "Unschedulable",
+        "No node fits the pod: check engine.nodeSelector, engine.affinity and engine.tolerations",
+        Tier.RESOURCE,
+        stalls=False,
+    )

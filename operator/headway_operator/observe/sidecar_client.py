@@ -1,0 +1,71 @@
+"""Speaks to sidecars over HTTP; every answer is untrusted and bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import aiohttp
+
+from headway_operator.api.labels import POLICY_PORT
+from headway_operator.observe.records import PodRecord
+
+TIMEOUT_SECONDS = 1.0
+_MAX_ANSWER_BYTES = 64 * 1024
+_CONCURRENT_REQUESTS = 256
+
+Answer = dict[str, Any]
+
+
+class SidecarClient:
+    """Requests to the policy ports of pods, a bounded number at a time."""
+
+    def __init__(self, port: int = POLICY_PORT) -> None:
+        self._port = port
+        self._slots = asyncio.Semaphore(_CONCURRENT_REQUESTS)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def status(self, pod: PodRecord) -> Answer | None:
+        """Answer to ``GET /v1/status``; None if there is no usable one in time."""
+        return await self._request("GET", pod, "/v1/status")
+
+    async def put_policy(self, pod: PodRecord, envelope: bytes) -> Answer | None:
+        """Answer to ``PUT /v1/policy``; None if there is no usable one in time."""
+        return await self._request("PUT", pod, "/v1/policy", envelope)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _request(
+        self, method: str, pod: PodRecord, path: str, body: bytes | None = None
+    ) -> Answer | None:
+        host = f"[{pod.ip}]" if ":" in (pod.ip or "") else pod.ip
+        url = f"http://{host}:{self._port}{path}"
+        async with self._slots:
+            try:
+                async with self._open_session().request(method, url, data=body) as response:
+                    return _parse(await response.content.read(_MAX_ANSWER_BYTES))
+            except (aiohttp.ClientError, OSError, TimeoutError):
+                return None
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        """Made on first use: it belongs to the running event loop."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=_CONCURRENT_REQUESTS, force_close=True),
+                timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS),
+                headers={"Content-Type": "application/json"},
+                trust_env=False,
+            )
+        return self._session
+
+
+def _parse(text: bytes) -> Answer | None:
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return answer if isinstance(answer, dict) else None

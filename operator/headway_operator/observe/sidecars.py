@@ -1,0 +1,107 @@
+"""What the sidecars said last: which policy they hold and how their engines do."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway_runtime.policy import Stamp
+
+_MAX_ENGINES = 64
+_MAX_STAMP_CHARACTERS = 64
+_STAMP_PARTS = 3
+
+
+class Outcome(enum.StrEnum):
+    """How a policy was received; all but the last two are the sidecar's own words."""
+
+    APPLIED = "Applied"
+    ALREADY_APPLIED = "AlreadyApplied"
+    BAD_FORMAT = "BadFormat"
+    BAD_SIGNATURE = "BadSignature"
+    UNKNOWN_KEY = "UnknownKey"
+    WRONG_SCOPE = "WrongScope"
+    OUTDATED = "Outdated"
+    UNREACHABLE = "Unreachable"
+    """No answer in time."""
+    UNEXPECTED = "Unexpected"
+    """An answer that no sidecar gives."""
+
+
+@dataclass(frozen=True)
+class SidecarReport:
+    """What is known of one pod's sidecar.
+
+    Attributes:
+        stamp: the policy it holds; None before it told.
+        refusal: why it does not hold the policy last sent; None when it does.
+        stock_reason: why its engine schedules as vLLM does; None when Headway schedules.
+    """
+
+    stamp: Stamp | None = None
+    refusal: Outcome | None = None
+    stock_reason: str | None = None
+
+
+class Sidecars:
+    """Reports by pod uid, kept between reconciliations."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, SidecarReport] = {}
+
+    def report(self, pod_uid: str) -> SidecarReport:
+        """What is known of a pod's sidecar; nothing at first."""
+        return self._reports.get(pod_uid, SidecarReport())
+
+    def pushed(self, pod_uid: str, outcome: Outcome, stamp: Stamp | None) -> bool:
+        """Note the answer to a pushed policy; the stamp is the one the sidecar now holds.
+
+        Returns whether it tells anything new.
+        """
+        accepted = outcome in {Outcome.APPLIED, Outcome.ALREADY_APPLIED}
+        old = self.report(pod_uid)
+        refusal = None if accepted else outcome
+        new = replace(old, stamp=stamp or old.stamp, refusal=refusal)
+        self._reports[pod_uid] = new
+        return new != old
+
+    def polled(self, pod_uid: str, status: Mapping[str, Any]) -> bool:
+        """Note an answer to ``GET /v1/status``. Returns whether it tells anything new."""
+        old = self.report(pod_uid)
+        stamp = _stamp(status)
+        refusal = None if stamp != old.stamp else old.refusal
+        new = SidecarReport(stamp, refusal, _stock_reason(status))
+        self._reports[pod_uid] = new
+        return new != old
+
+    def keep_only(self, pod_uids: Iterable[str]) -> None:
+        """Forget every pod but these."""
+        kept = set(pod_uids)
+        self._reports = {uid: each for uid, each in self._reports.items() if uid in kept}
+
+
+def parse_stamp(text: Any) -> Stamp | None:
+    """Read ``generation.epoch.counter``; None for anything else."""
+    parts = text.split(".") if isinstance(text, str) and len(text) <= _MAX_STAMP_CHARACTERS else []
+    if len(parts) != _STAMP_PARTS:
+        return None
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    return Stamp(*(int(part) for part in parts))
+
+
+def _stamp(status: Mapping[str, Any]) -> Stamp | None:
+    policy = status.get("policy")
+    return parse_stamp(policy.get("stamp")) if isinstance(policy, dict) else None
+
+
+def _stock_reason(status: Mapping[str, Any]) -> str | None:
+    engines = status.get("engines")
+    if not isinstance(engines, list):
+        return None
+    for engine in engines[:_MAX_ENGINES]:
+        if isinstance(engine, dict) and engine.get("state") == "Stock":
+            return str(engine.get("stockReason") or "Unknown")
+    return None

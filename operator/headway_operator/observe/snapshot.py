@@ -1,0 +1,115 @@
+"""Everything one decision is made from, as one immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headway_operator.api import InferenceServiceSpec
+from headway_operator.observe.records import (
+    ChildRecord,
+    PodRecord,
+    RolloutRecord,
+    ServiceRecord,
+)
+from headway_operator.observe.sidecars import SidecarReport
+from headway_runtime.policy import Policy
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A key that sidecars accept policies of.
+
+    Attributes:
+        key_id: first 16 hex digits of the SHA-256 of ``raw``.
+        raw: the Ed25519 public key, 32 bytes.
+    """
+
+    key_id: str
+    raw: bytes
+
+
+@dataclass(frozen=True)
+class OperatorFacts:
+    """What decisions need to know of the operator itself.
+
+    Attributes:
+        namespace: where it runs.
+        runtime_image: Headway's image for services that neither pin one nor run one.
+        public_keys: one key, or two while keys are rotated.
+        epoch: its term of leadership; grows with every change of leader.
+    """
+
+    namespace: str
+    runtime_image: str
+    public_keys: tuple[PublicKey, ...]
+    epoch: int
+
+
+@dataclass(frozen=True)
+class PublishedPolicy:
+    """The policy decided last in this term.
+
+    Attributes:
+        policy: the policy, with its stamp.
+        since: when it was decided, as Unix time in seconds.
+    """
+
+    policy: Policy
+    since: float
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The API server refused an object as it was last applied.
+
+    Attributes:
+        kind: of the object.
+        applied_hash: of the object as it was refused.
+        status: HTTP status of the answer.
+        fields: paths of the fields it named.
+        resource_version: of the object as it was then; None if there was none.
+        retry_at: when the same may be tried again, as Unix time in seconds.
+    """
+
+    kind: str
+    applied_hash: str
+    status: int
+    fields: tuple[str, ...]
+    resource_version: int | None
+    retry_at: float
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One service as it is now.
+
+    Attributes:
+        service: the InferenceService.
+        spec: its spec; None where it cannot be read.
+        spec_problem: why it cannot be read.
+        children: its objects, by kind.
+        foreign: kinds of which an object has our name but belongs to somebody else.
+        pods: its pods, old and new, in order of their names.
+        reports: what their sidecars said, by pod uid.
+        refusals: objects the API server does not take.
+        published: the policy decided last in this term; None at first.
+        operator: facts about the operator itself.
+    """
+
+    service: ServiceRecord
+    operator: OperatorFacts
+    spec: InferenceServiceSpec | None
+    spec_problem: str = ""
+    children: Mapping[str, ChildRecord] = field(default_factory=dict)
+    foreign: tuple[str, ...] = ()
+    pods: tuple[PodRecord, ...] = ()
+    reports: Mapping[str, SidecarReport] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
+    published: PublishedPolicy | None = None
+
+    @property
+    def rollout(self) -> RolloutRecord | None:
+        """State of the Deployment; None while there is none."""
+        deployment = self.children.get("Deployment")
+        return deployment.rollout if deployment else None

@@ -1,0 +1,58 @@
+"""Probes: start-up takes as long as the model, readiness reacts in 2 s, liveness is patient."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from headway_operator.render.names import HTTP_PORT, METRICS_PORT
+
+_STARTUP_PERIOD_SECONDS = 2
+
+
+def engine_probes(startup_timeout_seconds: int) -> dict[str, Any]:
+    """Probes of the engine; its /health is 503 as soon as an engine process died."""
+    health = _get("/health", HTTP_PORT)
+    return {
+        "startupProbe": {
+            **health,
+            "periodSeconds": _STARTUP_PERIOD_SECONDS,
+            "timeoutSeconds": 2,
+            "failureThreshold": math.ceil(startup_timeout_seconds / _STARTUP_PERIOD_SECONDS),
+        },
+        "readinessProbe": {
+            **health,
+            "periodSeconds": 1,
+            "timeoutSeconds": 2,
+            "failureThreshold": 2,
+        },
+        # Only for an engine that hangs: one that died exits and is restarted without it.
+        "livenessProbe": {
+            **health,
+            "periodSeconds": 10,
+            "timeoutSeconds": 10,
+            "failureThreshold": 6,
+        },
+    }
+
+
+def sidecar_probes() -> dict[str, Any]:
+    """Probes of the sidecar. Readiness outlasts the respawn of a killed server process."""
+    return {
+        "startupProbe": {
+            **_get("/startedz", METRICS_PORT),
+            "periodSeconds": 1,
+            "timeoutSeconds": 3,
+            "failureThreshold": 120,
+        },
+        "readinessProbe": {
+            **_get("/readyz", METRICS_PORT),
+            "periodSeconds": 1,
+            "timeoutSeconds": 3,
+            "failureThreshold": 3,
+        },
+    }
+
+
+def _get(path: str, port: int) -> dict[str, Any]:
+    return {"httpGet": {"path": path, "port": port, "scheme": "HTTP"}}

@@ -1,0 +1,376 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway_operator.decide import decide
+from headway_operator.decide.plan import Cause, Plan
+from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
+from headway_operator.observe.sidecars import Outcome, SidecarReport
+from headway_operator.observe.snapshot import Refusal, Snapshot
+from headway_runtime.policy import Stamp
+from tests.unit.operator.samples import (
+    NOW,
+    OPERATOR,
+    carried_out,
+    condition,
+    ended,
+    later,
+    loading_pod,
+    pod,
+    ready_pod,
+    service,
+    settled,
+    snapshot,
+    spec,
+    waiting,
+)
+
+STALLING = pod(engine=waiting("InvalidImageName"))
+CRASHING = pod(engine=ended("Error", 1))
+
+
+def with_rollout(before: Snapshot, **changes: Any) -> Snapshot:
+    deployment = before.children["Deployment"]
+    assert deployment.rollout is not None
+    rollout = replace(deployment.rollout, **changes)
+    return replace(
+        before, children={**before.children, "Deployment": replace(deployment, rollout=rollout)}
+    )
+
+
+# --- what is applied
+
+
+def test_everything_is_applied_to_a_new_service() -> None:
+    plan = decide(snapshot(children={}), NOW)
+    assert [each.kind for each in plan.applications] == [
+        "ConfigMap",
+        "NetworkPolicy",
+        "Service",
+        "PodDisruptionBudget",
+        "Deployment",
+    ]
+    assert {each.cause for each in plan.applications} == {Cause.MISSING}
+
+
+def test_nothing_is_applied_twice() -> None:
+    assert decide(snapshot(), NOW).applications == ()
+
+
+def test_only_what_changed_is_applied() -> None:
+    before = snapshot()
+    after = replace(before, service=service(spec(replicas=3), generation=2))
+    after = replace(after, spec=snapshot(after.service).spec)
+    kinds = [each.kind for each in decide(after, NOW).applications]
+    assert kinds == ["ConfigMap", "Deployment"]
+
+
+def test_field_taken_by_somebody_else_is_taken_back() -> None:
+    before = snapshot()
+    lost = '{"f:metadata":{"f:labels":{}},"f:spec":{"f:ports":{}}}'
+    taken = replace(before.children["Service"], owned_fields=lost)
+    plan = decide(replace(before, children={**before.children, "Service": taken}), NOW)
+    assert [(each.kind, each.cause) for each in plan.applications] == [("Service", Cause.TAKEN)]
+    assert any(notice.reason == "Restored" and notice.warning for notice in plan.notices)
+
+
+def test_operator_upgrade_alone_changes_no_object() -> None:
+    before = with_rollout(snapshot(), runtime_image="registry/runtime:1")
+    upgraded = replace(before, operator=replace(OPERATOR, runtime_image="registry/runtime:2"))
+    assert decide(upgraded, NOW).applications == ()
+
+
+def test_pinned_runtime_image_wins() -> None:
+    record = service(spec(runtime={"image": "mine:1"}), generation=2)
+    before = replace(snapshot(), service=record, spec=snapshot(record).spec)
+    (deployment,) = (each for each in decide(before, NOW).applications if each.kind == "Deployment")
+    images = {
+        each["image"] for each in deployment.body["spec"]["template"]["spec"]["initContainers"]
+    }
+    assert "mine:1" in images
+
+
+def test_somebody_elses_object_is_left_alone() -> None:
+    plan = decide(snapshot(children={}, foreign=("Deployment",)), NOW)
+    assert "Deployment" not in [each.kind for each in plan.applications]
+    assert condition(plan, "Ready")[:2] == ("False", "NameTaken")
+    assert condition(plan, "Stalled")[0] == "True"
+
+
+def test_refused_object_is_not_sent_again_at_once() -> None:
+    first = decide(snapshot(children={}), NOW)
+    body = first.applications[-1].body
+    refusal = Refusal(
+        kind="Deployment",
+        applied_hash=body["metadata"]["annotations"]["headway.dev/applied-hash"],
+        status=422,
+        fields=("spec.template.spec.containers[0].resources",),
+        resource_version=None,
+        retry_at=later(60).unix,
+    )
+    before = snapshot(children={}, refusals=(refusal,))
+    plan = decide(before, NOW)
+    assert "Deployment" not in [each.kind for each in plan.applications]
+    assert condition(plan, "Ready")[1] == "ObjectRefused"
+    assert "resources" in condition(plan, "Ready")[2]
+    assert "Deployment" in [each.kind for each in decide(before, later(61)).applications]
+    changed = replace(refusal, applied_hash="other")
+    again = decide(replace(before, refusals=(changed,)), NOW)
+    assert "Deployment" in [each.kind for each in again.applications]
+
+
+# --- conditions
+
+
+def test_new_service_is_starting() -> None:
+    plan = decide(snapshot(children={}), NOW)
+    assert condition(plan, "Ready")[:2] == ("False", "PodsStarting")
+    assert condition(plan, "Progressing")[:2] == ("True", "PodsStarting")
+    assert condition(plan, "ModelLoaded")[:2] == ("False", "ModelLoading")
+    assert condition(plan, "PolicyApplied")[:2] == ("Unknown", "NoPods")
+    assert condition(plan, "Stalled")[:2] == ("False", "AsExpected")
+
+
+def test_service_is_ready_when_its_pods_answer() -> None:
+    plan = decide(settled(snapshot(None, ready_pod())), NOW)
+    assert condition(plan, "Ready")[:2] == ("True", "PodsReady")
+    assert condition(plan, "Progressing")[:2] == ("False", "UpToDate")
+    assert condition(plan, "ModelLoaded")[:2] == ("True", "ModelLoaded")
+    assert condition(plan, "PolicyApplied")[:2] == ("True", "PolicyApplied")
+    assert plan.status.policy_generation == 1
+    assert plan.status.ready_replicas == 1
+
+
+def test_old_pods_do_not_make_a_new_spec_ready() -> None:
+    old = ready_pod(template="old")
+    plan = decide(snapshot(None, old), NOW)
+    assert condition(plan, "Ready")[:2] == ("False", "RollingOut")
+    assert condition(plan, "Progressing")[:2] == ("True", "RollingOut")
+    assert plan.status.ready_replicas == 0
+
+
+def test_loading_pod_is_not_ready() -> None:
+    plan = decide(snapshot(None, loading_pod()), NOW)
+    assert condition(plan, "ModelLoaded")[:2] == ("False", "ModelLoading")
+    assert condition(plan, "Ready")[0] == "False"
+
+
+def test_no_replicas_is_not_ready_and_says_so() -> None:
+    plan = decide(snapshot(service(spec(replicas=0))), NOW)
+    assert condition(plan, "Ready")[:2] == ("False", "ScaledToZero")
+    assert condition(plan, "Progressing")[:2] == ("False", "UpToDate")
+    assert condition(plan, "Stalled")[0] == "False"
+
+
+def test_what_will_not_heal_stalls_and_clears_when_fixed() -> None:
+    plan = decide(snapshot(None, STALLING), NOW)
+    assert condition(plan, "Ready")[:2] == ("False", "InvalidImageName")
+    assert condition(plan, "Stalled")[:2] == ("True", "InvalidImageName")
+    assert condition(plan, "Progressing")[0] == "False"
+    fixed = decide(carried_out(snapshot(None, ready_pod()), plan), NOW)
+    assert condition(fixed, "Ready")[0] == "True"
+    assert condition(fixed, "Stalled")[0] == "False"
+
+
+def test_what_may_heal_does_not_stall() -> None:
+    plan = decide(snapshot(None, CRASHING), NOW)
+    assert condition(plan, "Ready")[:2] == ("False", "EngineCrashed")
+    assert condition(plan, "Stalled")[0] == "False"
+
+
+def test_problem_outlasting_the_start_up_time_stalls() -> None:
+    late = {"Progressing": ConditionRecord("False", "ProgressDeadlineExceeded")}
+    gpu = pod(scheduled=("False", "Unschedulable", "0/1 nodes are available: 1 Insufficient x/gpu"))
+    plan = decide(with_rollout(snapshot(None, gpu), conditions=late, observed_generation=1), NOW)
+    assert condition(plan, "Stalled")[:2] == ("True", "InsufficientGPU")
+    plan = decide(with_rollout(snapshot(), conditions=late, observed_generation=1), NOW)
+    assert condition(plan, "Stalled")[:2] == ("True", "ProgressDeadlineExceeded")
+    stale = with_rollout(snapshot(), conditions=late, observed_generation=0)
+    assert condition(decide(stale, NOW), "Stalled")[0] == "False"
+
+
+def test_invalid_stored_spec_is_told_and_touches_nothing() -> None:
+    record = service({"model": {"uri": "pvc://x"}, "engine": {"image": 7, "args": "secret"}})
+    plan = decide(snapshot(record, ready_pod()), NOW)
+    assert condition(plan, "Ready")[:2] == ("False", "InvalidSpec")
+    assert condition(plan, "Stalled")[:2] == ("True", "InvalidSpec")
+    assert "spec.engine.image" in condition(plan, "Ready")[2]
+    assert "secret" not in condition(plan, "Ready")[2]
+    assert (plan.applications, plan.recipients) == ((), ())
+
+
+# --- policy
+
+
+def test_policy_goes_to_every_pod_with_a_sidecar() -> None:
+    bare, deleting = pod("demo-1"), replace(ready_pod("demo-4"), deleting=True)
+    plan = decide(snapshot(None, bare, loading_pod("demo-2"), ready_pod("demo-3"), deleting), NOW)
+    assert [each.name for each in plan.recipients] == ["demo-2", "demo-3"]
+    assert plan.published is not None
+    assert plan.published.policy.stamp == Stamp(1, OPERATOR.epoch, 1)
+
+
+def test_acknowledged_policy_is_not_pushed_again() -> None:
+    assert decide(settled(snapshot(None, ready_pod())), NOW).recipients == ()
+
+
+def test_live_change_is_pushed_to_running_pods() -> None:
+    before = settled(snapshot(None, ready_pod()))
+    record = replace(
+        service(spec(scheduling={"mode": "Off"}), generation=2), status=before.service.status
+    )
+    plan = decide(replace(before, service=record, spec=snapshot(record).spec), NOW)
+    assert [each.name for each in plan.recipients] == ["demo-1"]
+    assert [each.kind for each in plan.applications] == ["ConfigMap"]
+    assert condition(plan, "PolicyApplied")[0] == "True"
+    assert plan.status.policy_generation == 1
+
+
+def test_policy_nobody_acknowledges_shows_after_15_seconds() -> None:
+    before = snapshot(None, ready_pod())
+    plan = decide(before, NOW)
+    waits = replace(
+        before, published=plan.published, service=replace(before.service, status=plan.status)
+    )
+    refused = {ready_pod().uid: SidecarReport(refusal=Outcome.UNREACHABLE)}
+    waits = replace(waits, reports=refused)
+    assert condition(decide(waits, later(14)), "PolicyApplied")[0] != "False"
+    late = decide(waits, later(15))
+    assert condition(late, "PolicyApplied")[:2] == ("False", "NotAcknowledged")
+    assert "demo-1" in condition(late, "PolicyApplied")[2]
+    assert "Unreachable" in condition(late, "PolicyApplied")[2]
+    assert condition(late, "Ready")[0] == "True"
+
+
+def test_engine_that_schedules_by_itself_is_told() -> None:
+    before = settled(snapshot(None, ready_pod()))
+    report = replace(before.reports["uid-of-demo-1"], stock_reason="PipelineParallel")
+    plan = decide(replace(before, reports={"uid-of-demo-1": report}), NOW)
+    assert condition(plan, "PolicyApplied")[:2] == ("False", "EngineRunsStock")
+    assert "PipelineParallel" in condition(plan, "PolicyApplied")[2]
+
+
+# --- invariants
+
+PODS: dict[str, PodRecord] = {
+    "none": pod(),
+    "loading": loading_pod(),
+    "ready": ready_pod(),
+    "stalling": STALLING,
+    "crashing": CRASHING,
+    "old": ready_pod(template="old"),
+}
+STATES = st.tuples(
+    st.lists(st.sampled_from(sorted(PODS)), max_size=4),
+    st.integers(0, 3),
+    st.sampled_from(["Act", "Off"]),
+    st.booleans(),
+)
+
+
+def made(state: tuple[list[str], int, str, bool]) -> Snapshot:
+    kinds, replicas, mode, is_new = state
+    pods = [
+        replace(PODS[kind], name=f"demo-{at}", uid=f"uid-{at}") for at, kind in enumerate(kinds)
+    ]
+    record = service(spec(replicas=replicas, scheduling={"mode": mode}))
+    return snapshot(record, *pods, **({"children": {}} if is_new else {}))
+
+
+@given(STATES)
+def test_same_snapshot_gives_the_same_plan(state: tuple[list[str], int, str, bool]) -> None:
+    assert decide(made(state), NOW) == decide(made(state), NOW)
+
+
+@given(STATES, st.integers(0, 100_000))
+def test_nothing_happens_while_nothing_changes(
+    state: tuple[list[str], int, str, bool], seconds: int
+) -> None:
+    before = settled(made(state))
+    plan = decide(before, later(seconds))
+    assert not plan.status_changed
+    assert (plan.notices, plan.applications, plan.recipients) == ((), (), ())
+    assert plan.published == before.published
+
+
+@given(STATES, STATES, st.integers(1, 1000))
+def test_transition_time_moves_only_with_the_status(
+    old: tuple[list[str], int, str, bool],
+    new: tuple[list[str], int, str, bool],
+    seconds: int,
+) -> None:
+    before = settled(made(old))
+    after = replace(made(new), service=replace(made(new).service, status=before.service.status))
+    plan = decide(after, later(seconds))
+    for was, now in zip(before.service.status.conditions, plan.status.conditions, strict=True):
+        moved = was.last_transition_time != now.last_transition_time
+        assert moved == (was.status != now.status)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["Act", "Shadow", "Off"])), max_size=8)
+)
+def test_stamp_rises_exactly_when_something_changed(steps: list[tuple[int, str]]) -> None:
+    generation, epoch, mode = 1, 1, "Act"
+    published, stamps = None, []
+    for step, wanted in steps:
+        epoch += step == 0
+        generation += wanted != mode
+        mode = wanted
+        before = snapshot(
+            service(spec(scheduling={"mode": mode}), generation=generation),
+            published=published,
+            operator=replace(OPERATOR, epoch=epoch),
+        )
+        published = decide(before, NOW).published
+        assert published is not None
+        assert published.policy.mode.value == mode
+        stamps.append((published.policy.stamp, (generation, epoch)))
+    for (earlier, old), (following, new) in itertools.pairwise(stamps):
+        assert following >= earlier
+        assert (following > earlier) == (old != new)
+
+
+def test_content_change_within_a_term_raises_the_counter() -> None:
+    first = decide(snapshot(), NOW).published
+    assert first is not None
+    other = replace(first, policy=replace(first.policy, max_batch_size=5))
+    again = decide(snapshot(published=other), later(9)).published
+    assert again is not None
+    assert again.policy.stamp == replace(first.policy.stamp, counter=2)
+    assert again.since == later(9).unix
+
+
+# --- events
+
+
+def reasons(plan: Plan) -> list[tuple[str, bool]]:
+    return [(notice.reason, notice.warning) for notice in plan.notices]
+
+
+def test_events_follow_a_service_through_its_life() -> None:
+    start = snapshot(children={})
+    plan = decide(start, NOW)
+    assert reasons(plan) == [("Applied", False)]
+    broken = replace(carried_out(start, plan), pods=(CRASHING,))
+    plan = decide(broken, NOW)
+    assert reasons(plan) == [("EngineCrashed", True)]
+    healed = replace(carried_out(broken, plan), pods=(ready_pod(),))
+    plan = decide(healed, NOW)
+    assert reasons(plan) == [("PodsReady", False)]
+    plan = decide(carried_out(healed, plan), NOW)
+    assert reasons(plan) == [("PolicyApplied", False)]
+
+
+@pytest.mark.parametrize("rollout", [None, RolloutRecord(None, 1, 0, 0, {})])
+def test_missing_or_new_deployment_is_survived(rollout: RolloutRecord | None) -> None:
+    before = snapshot()
+    deployment = replace(before.children["Deployment"], rollout=rollout)
+    plan = decide(replace(before, children={**before.children, "Deployment": deployment}), NOW)
+    assert condition(plan, "Ready")[0] == "False"

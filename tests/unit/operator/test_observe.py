@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from headway_operator.observe.cluster import Cluster
+from headway_operator.observe.memory import Memory
+from headway_operator.observe.observer import Observer
+from headway_operator.observe.own_writes import OwnWrites
+from headway_operator.observe.polling import POLL_SECONDS, Poller
+from headway_operator.observe.records import ServiceKey
+from headway_operator.observe.relist import relist
+from headway_operator.observe.sidecar_client import SidecarClient
+from headway_operator.observe.sidecars import Outcome, SidecarReport, Sidecars, parse_stamp
+from headway_operator.observe.trimming import child_record, service_record
+from headway_runtime.policy import Stamp
+from tests.unit.operator.fakes import FakeCluster, FakeSidecar
+from tests.unit.operator.samples import (
+    OPERATOR,
+    applied,
+    loading_pod,
+    pod,
+    ready_pod,
+    rendered,
+    service,
+    snapshot,
+    spec,
+)
+
+DEMO = ServiceKey("team", "demo")
+
+
+def watched(*pods: Any, services: Any = None, children: Any = ()) -> Cluster:
+    cluster = Cluster()
+    for record in [service()] if services is None else services:
+        cluster.services.put(DEMO, record)
+    for child in children:
+        cluster.children.put(DEMO, child)
+    for each in pods:
+        cluster.pods.put(DEMO, each)
+    return cluster
+
+
+def observer(server: FakeCluster, *pods: Any, **more: Any) -> Observer:
+    return Observer(watched(*pods, **more), server, Memory())
+
+
+async def test_snapshot_has_everything_of_one_service() -> None:
+    children = [child_record(applied(body)) for body in rendered().values()]
+    watching = observer(FakeCluster(), ready_pod("demo-2"), ready_pod("demo-1"), children=children)
+    found = await watching.snapshot(DEMO, OPERATOR)
+    assert found is not None
+    assert [each.name for each in found.pods] == ["demo-1", "demo-2"]
+    assert len(found.children) == 5
+    assert found.rollout is not None
+    assert found.rollout.runtime_image == OPERATOR.runtime_image
+
+
+async def test_service_that_is_gone_or_going_has_no_snapshot() -> None:
+    going = replace(service(), deleting=True)
+    assert await observer(FakeCluster(), services=[]).snapshot(DEMO, OPERATOR) is None
+    assert await observer(FakeCluster(), services=[going]).snapshot(DEMO, OPERATOR) is None
+
+
+async def test_somebody_elses_unlabelled_object_is_noticed() -> None:
+    cluster = FakeCluster()
+    metadata = {"namespace": "team", "name": "demo", "uid": "x", "resourceVersion": "5"}
+    cluster.objects["Deployment", "team", "demo"] = {"metadata": metadata}
+    found = await observer(cluster).snapshot(DEMO, OPERATOR)
+    assert found is not None
+    assert found.foreign == ("Deployment",)
+
+
+async def test_object_of_a_previous_service_of_the_name_is_not_ours() -> None:
+    old = replace(child_record(applied(rendered()["Service"])), controller_uid="gone")
+    found = await observer(FakeCluster(), children=[old]).snapshot(DEMO, OPERATOR)
+    assert found is not None
+    assert found.foreign == ("Service",)
+
+
+async def test_spec_is_parsed_once_per_generation() -> None:
+    watching = observer(FakeCluster())
+    first, second = [await watching.snapshot(DEMO, OPERATOR) for _ in range(2)]
+    assert first is not None
+    assert second is not None
+    assert first.spec is second.spec
+
+
+async def test_memory_is_lost_with_the_service() -> None:
+    watching = observer(FakeCluster())
+    published = snapshot().published
+    watching.memory.of(service()).published = published
+    watching.memory.forget(DEMO)
+    assert watching.memory.of(service()).published is None
+    other = replace(service(), uid="another")
+    assert watching.memory.of(other).uid == "another"
+
+
+def test_own_write_is_seen_until_the_watch_has_caught_up() -> None:
+    writes: OwnWrites[Any] = OwnWrites()
+    old, new = (replace(service(), resource_version=version) for version in (10, 11))
+    writes.note(DEMO, new)
+    assert writes.latest(DEMO, None) is new
+    assert writes.latest(DEMO, old) is new
+    assert writes.latest(DEMO, replace(new)) == new
+    assert writes.latest(DEMO, None) is None
+    writes.note(DEMO, new)
+    writes.forget(DEMO)
+    assert writes.latest(DEMO, old) is old
+
+
+def test_unreadable_status_is_as_good_as_none() -> None:
+    metadata = {
+        "namespace": "n",
+        "name": "x",
+        "uid": "u",
+        "generation": 1,
+        "resourceVersion": "1",
+    }
+    record = service_record({"metadata": metadata, "spec": spec(), "status": {"replicas": "many"}})
+    assert record.status.replicas is None
+
+
+# --- sidecars
+
+STATUS = {"policy": {"stamp": "3.2.1", "mode": "Act"}, "engines": [{"state": "Active"}]}
+STOCK = {**STATUS, "engines": [{"state": "Stock", "stockReason": "PipelineParallel"}]}
+
+
+def test_poll_tells_policy_and_engine() -> None:
+    sidecars = Sidecars()
+    assert sidecars.polled("p", STATUS)
+    assert not sidecars.polled("p", STATUS)
+    assert sidecars.report("p") == SidecarReport(Stamp(3, 2, 1))
+    assert sidecars.polled("p", STOCK)
+    assert sidecars.report("p").stock_reason == "PipelineParallel"
+
+
+def test_any_answer_is_survived() -> None:
+    nested = {"policy": {"stamp": []}, "engines": [1, None]}
+    for answer in ({}, {"policy": 1, "engines": 2}, nested):
+        sidecars = Sidecars()
+        sidecars.polled("p", answer)
+        assert sidecars.report("p") == SidecarReport()
+
+
+def test_stamp_is_read_strictly() -> None:
+    assert parse_stamp("1.2.3") == Stamp(1, 2, 3)
+    for text in ("1.2", "1.2.3.4", "a.b.c", "-1.2.3", "1.2.٣", "1.2.", None, 7, "9" * 70 + ".1.1"):
+        assert parse_stamp(text) is None
+
+
+def test_refusal_is_kept_until_the_policy_is_there() -> None:
+    sidecars = Sidecars()
+    sidecars.pushed("p", Outcome.UNREACHABLE, None)
+    assert sidecars.report("p").refusal is Outcome.UNREACHABLE
+    sidecars.pushed("p", Outcome.APPLIED, Stamp(1, 1, 1))
+    assert sidecars.report("p") == SidecarReport(Stamp(1, 1, 1))
+    sidecars.keep_only(["other"])
+    assert sidecars.report("p") == SidecarReport()
+
+
+async def test_every_sidecar_is_polled_twice_a_minute() -> None:
+    news: list[ServiceKey] = []
+    async with FakeSidecar(STATUS) as sidecar:
+        client = SidecarClient(sidecar.port)
+        poller = Poller(client, Sidecars(), news.append)
+        cluster = watched(replace(loading_pod(), ip="127.0.0.1"), pod("demo-2"))
+        await poller.poll_due(cluster, 0.0)
+        sidecar.answer = STOCK
+        await poller.poll_due(cluster, POLL_SECONDS - 1)
+        assert news == [DEMO]
+        await poller.poll_due(cluster, POLL_SECONDS)
+        assert news == [DEMO, DEMO]
+        await client.close()
+
+
+# --- the store
+
+
+class Exists:
+    def __init__(self, *uids: str) -> None:
+        self.uids = set(uids)
+
+    async def list_uids(self) -> set[str]:
+        return self.uids
+
+
+def test_store_follows_its_objects() -> None:
+    cluster = watched(pod("demo-1"), pod("demo-2"))
+    cluster.pods.put(DEMO, replace(pod("demo-1"), resource_version=31))
+    assert sorted(each.resource_version for each in cluster.pods[DEMO]) == [30, 31]
+    assert cluster.drop("uid-of-demo-1") == DEMO
+    assert cluster.drop("uid-of-demo-1") is None
+    assert cluster.drop("uid-of-demo-2") == DEMO
+    assert DEMO not in cluster.pods
+    assert len(cluster.pods) == 0
+
+
+async def test_deletion_that_the_watch_missed_is_noticed() -> None:
+    missed: list[ServiceKey] = []
+    cluster = watched(pod("demo-1"), pod("demo-2"))
+    exists = Exists(service().uid, "uid-of-demo-2")
+    assert await relist(cluster, exists, missed.append)
+    assert missed == [DEMO]
+    assert [each.name for each in cluster.pods[DEMO]] == ["demo-2"]
+
+
+async def test_nothing_is_complete_before_everything_is_known() -> None:
+    cluster = watched(pod("demo-1"))
+    assert not await relist(cluster, Exists(*cluster.uids(), "still-to-come"), lambda _: None)
+    assert await relist(cluster, Exists(*cluster.uids()), lambda _: None)
+
+
+def test_newest_service_of_a_name_counts() -> None:
+    newer = replace(service(uid="other"), resource_version=99)
+    assert watched(services=[newer, service()]).service(DEMO) == newer

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from headway_operator.environment import Environment, EnvironmentVariableError
+from headway_operator.watching import watch_settings
+from tests.unit.operator.samples import spec
+
+VARIABLES = {
+    "HEADWAY_NAMESPACE": "headway-system",
+    "HEADWAY_RUNTIME_IMAGE": "registry/runtime:1",
+    "HEADWAY_SIGNING_KEY_DIR": "/keys",
+}
+ROOT = Path(__file__).parents[3]
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    path = f"{ROOT / 'operator'}:{ROOT / 'runtime'}"
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        env={"PYTHONPATH": path, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_environment_is_read() -> None:
+    read = Environment.read({**VARIABLES, "HEADWAY_WATCH_NAMESPACES": " b, a,,"})
+    assert read.watch_namespaces == ("a", "b")
+    assert (read.namespace, read.log_format) == ("headway-system", "text")
+
+
+@pytest.mark.parametrize("name", sorted(VARIABLES))
+def test_missing_variable_is_named_with_the_remedy(name: str) -> None:
+    with pytest.raises(EnvironmentVariableError, match=f"{name} is not set: set it to"):
+        Environment.read({**VARIABLES, name: " "})
+
+
+def test_wrong_log_format_is_named_with_the_remedy() -> None:
+    with pytest.raises(EnvironmentVariableError, match=r"HEADWAY_LOG_FORMAT.*text or json"):
+        Environment.read({**VARIABLES, "HEADWAY_LOG_FORMAT": "xml"})
+
+
+def test_wrong_environment_ends_with_one_line() -> None:
+    ended = run("headway_operator.main")
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+    assert "HEADWAY_NAMESPACE" in ended.stderr
+
+
+def test_help_lists_variables_and_ports() -> None:
+    told = run("headway_operator.main", "--help").stdout
+    assert "HEADWAY_SIGNING_KEY_DIR" in told
+    assert "/healthz" in told
+
+
+def test_kopf_leaves_no_traces_in_the_cluster() -> None:
+    settings = watch_settings("lease")
+    assert not settings.posting.enabled
+    assert settings.peering.standalone
+    assert settings.scanning.disabled
+    assert settings.watching.server_timeout is not None
+    assert settings.watching.client_timeout is not None
+
+
+def test_dry_run_prints_what_would_be_applied(tmp_path: Path) -> None:
+    service = {
+        "apiVersion": "headway.dev/v1alpha1",
+        "kind": "InferenceService",
+        "metadata": {"name": "demo"},
+        "spec": spec(),
+    }
+    file = tmp_path / "service.yaml"
+    file.write_text(yaml.safe_dump(service))
+    printed = run("headway_operator.render", str(file), "--runtime-image", "r:1")
+    kinds = [each["kind"] for each in yaml.safe_load_all(printed.stdout)]
+    assert kinds[-1] == "Deployment"
+    assert len(kinds) == 5
+
+
+def test_dry_run_names_the_wrong_field(tmp_path: Path) -> None:
+    service = {
+        "apiVersion": "headway.dev/v1alpha1",
+        "kind": "InferenceService",
+        "metadata": {"name": "demo"},
+        "spec": {**spec(), "replica": 2},
+    }
+    file = tmp_path / "service.yaml"
+    file.write_text(yaml.safe_dump(service))
+    ended = run("headway_operator.render", str(file))
+    assert ended.returncode == 1
+    assert "replica" in ended.stderr
+    file.write_text("{}")
+    assert "holds no InferenceService" in run("headway_operator.render", str(file)).stderr
