@@ -38,7 +38,7 @@ from headway_operator.observe.memory import Memory
 from headway_operator.observe.observer import Observer
 from headway_operator.observe.polling import Poller
 from headway_operator.observe.records import ServiceKey
-from headway_operator.observe.relist import relist
+from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
 from headway_operator.observe.snapshot import OperatorFacts
 from headway_operator.watching import Listener, watch_registry, watch_settings
@@ -64,8 +64,9 @@ class Operator:
         self.keys = keys
         self.memory = Memory()
         self.cluster = Cluster()
-        self.everything = WatchedObjects(client, environment.watch_namespaces)
         self.queue: WorkQueue[ServiceKey] = WorkQueue()
+        everything = WatchedObjects(client, environment.watch_namespaces)
+        self.relist = Relist(self.cluster, everything, self.queue.add)
         self.sidecars = SidecarClient()
         self.leadership = Leadership(client, environment.namespace, identity, self.look_at_all)
         self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
@@ -77,14 +78,13 @@ class Operator:
             events=EventRecorder(client, self.leadership, identity),
             memory=self.memory,
         )
-        self.all_known = False
         self.last_sign_of_life = time.monotonic()
         self.tasks: list[asyncio.Task[None]] = []
 
     async def reconcile(self, key: ServiceKey) -> None:
         """Observe, decide, act. Only the leader does; the others keep their view of the cluster."""
         epoch = self.leadership.epoch
-        if epoch is None or not self.all_known:
+        if epoch is None or not self.relist.complete:
             return
         now = Instant.at(time.time())
         snapshot = await self.observer.snapshot(key, self.facts(epoch))
@@ -131,15 +131,14 @@ class Operator:
     async def compare(self) -> None:
         """Compare what is known with what exists; nothing is acted on before all is known."""
         while True:
+            was_complete = self.relist.complete
             try:
-                complete = await relist(self.cluster, self.everything, self.queue.add)
+                await self.relist.compare()
             except (ApiException, aiohttp.ClientError, TimeoutError) as error:
                 logger.warning("Objects cannot be listed: %s", type(error).__name__)
-            else:
-                if complete and not self.all_known:
-                    self.all_known = True
-                    self.look_at_all()
-            await asyncio.sleep(RELIST_SECONDS if self.all_known else 1)
+            if self.relist.complete and not was_complete:
+                self.look_at_all()
+            await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
 
     def look_at_all(self) -> None:
         """Enqueue all services."""

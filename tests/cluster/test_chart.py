@@ -28,7 +28,7 @@ VALUES = {
         "nodeSelector.pool=system",
         "crds.keep=false",
         "replicas=2",
-        "logFormat=plain",
+        "logFormat=text",
     ),
     "no crds, no rbac": ("crds.enabled=false", "rbac.create=false"),
 }

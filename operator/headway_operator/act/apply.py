@@ -22,6 +22,9 @@ from headway_operator.observe.trimming import child_record
 _REFUSALS = frozenset({400, 403, 422})
 """Answers that the same object would get again: malformed, not allowed, invalid."""
 
+_UNTYPED = "failed to create typed patch object"
+"""Comes with status 500, although it is the object that does not fit its schema."""
+
 _RETRY_REFUSED_SECONDS = 60
 _MAX_FIELDS = 3
 _FIELD = re.compile(r"[A-Za-z][-\w.\[\]/]{0,199}\Z", re.ASCII)
@@ -48,7 +51,7 @@ class Applier:
         try:
             body = await self._cluster.apply(application.body)
         except ApiException as error:
-            if error.status not in _REFUSALS:
+            if not _is_refusal(error):
                 raise
             known = refusals.get(application.kind)
             refusals[application.kind] = _refusal(application, error, now)
@@ -56,6 +59,10 @@ class Applier:
         WRITES.labels(kind=application.kind).inc()
         self._memory.children.note((application.kind, service.key), child_record(body))
         return refusals.pop(application.kind, None) is not None
+
+
+def _is_refusal(error: ApiException) -> bool:
+    return error.status in _REFUSALS or _UNTYPED in str(error.body)
 
 
 def _refusal(application: Application, error: ApiException, now: Instant) -> Refusal:

@@ -58,7 +58,9 @@ def gather_facts(
     current = tuple(pod for pod in alive if pod.template == template)
     ready = sum(pod.ready for pod in current)
     # A pod that was ready until now may be one too many; its troubles are then nobody's.
-    problem = worst_problem(snapshot.rollout, current) if ready < spec.replicas else None
+    problem = None
+    if ready < spec.replicas:
+        problem = worst_problem(snapshot.rollout, current, now.unix)
     return Facts(
         snapshot=snapshot,
         spec=spec,

@@ -40,7 +40,7 @@ def recipients(snapshot: Snapshot, published: PublishedPolicy) -> tuple[PodRecor
 def holds(snapshot: Snapshot, pod: PodRecord, stamp: Stamp) -> bool:
     """Whether a pod has acknowledged the policy of this stamp."""
     report = snapshot.reports.get(pod.uid)
-    return report is not None and report.stamp == stamp
+    return report is not None and report.stamp == stamp and report.refusal is None
 
 
 def _policy(snapshot: Snapshot, spec: InferenceServiceSpec, stamp: Stamp) -> Policy:

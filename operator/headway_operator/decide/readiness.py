@@ -32,7 +32,7 @@ def _no_replicas(facts: Facts) -> Verdict | None:
 def _all_ready(facts: Facts) -> Verdict | None:
     if facts.ready < facts.wanted:
         return None
-    return Verdict("True", "PodsReady", f"All {facts.wanted} pods answer requests")
+    return Verdict("True", "PodsReady", f"{facts.wanted} of {facts.wanted} pods answer requests")
 
 
 def _rolling_out(facts: Facts) -> Verdict | None:
@@ -50,7 +50,9 @@ def _starting(facts: Facts) -> Verdict:
 def _all_loaded(facts: Facts) -> Verdict | None:
     if facts.loaded < facts.wanted:
         return None
-    return Verdict("True", "ModelLoaded", f"All {facts.wanted} engines have loaded the model")
+    return Verdict(
+        "True", "ModelLoaded", f"{facts.wanted} of {facts.wanted} engines have loaded the model"
+    )
 
 
 def _loading(facts: Facts) -> Verdict:

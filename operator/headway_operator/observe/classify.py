@@ -9,19 +9,24 @@ from headway_operator.observe.container_problems import container_problem
 from headway_operator.observe.creation_problems import creation_problem
 from headway_operator.observe.problems import Problem
 from headway_operator.observe.records import ContainerRecord, PodRecord, RolloutRecord
-from headway_operator.observe.scheduling_problems import scheduling_problem
+from headway_operator.observe.scheduling_problems import preparation_problem, scheduling_problem
 
 # In the order in which they start: the first that fails is why the later ones do not run.
 _START_ORDER = {name: at for at, name in enumerate((INSTALL, PREFLIGHT, SIDECAR, ENGINE))}
 
 
-def worst_problem(rollout: RolloutRecord | None, pods: Iterable[PodRecord]) -> Problem | None:
+def worst_problem(
+    rollout: RolloutRecord | None, pods: Iterable[PodRecord], now: float
+) -> Problem | None:
     """The problem to show: what will not heal by itself first, then in order of pod names.
 
     The order depends on nothing that changes from one moment to the next, so that a service
-    with several problems does not show them in turns.
+    with several problems does not show them in turns. ``now`` is Unix time in seconds.
     """
-    found = [*_creation(rollout), *(p for pod in sorted_by_name(pods) for p in _problems_of(pod))]
+    found = [
+        *_creation(rollout),
+        *(p for pod in sorted_by_name(pods) for p in _problems_of(pod, now)),
+    ]
     return min(found, key=lambda problem: not problem.stalls, default=None)
 
 
@@ -37,12 +42,13 @@ def _creation(rollout: RolloutRecord | None) -> Iterator[Problem]:
         yield problem
 
 
-def _problems_of(pod: PodRecord) -> Iterator[Problem]:
+def _problems_of(pod: PodRecord, now: float) -> Iterator[Problem]:
     if pod.ready or pod.deleting:
         return
     candidates = (
         scheduling_problem(pod.scheduled),
         *(container_problem(each) for each in _in_start_order(pod)),
+        preparation_problem(pod, now),
     )
     first = next((problem for problem in candidates if problem is not None), None)
     if first is not None:

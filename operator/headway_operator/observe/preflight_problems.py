@@ -11,19 +11,38 @@ from headway_operator.observe.problems import Problem, Tier, shown
 
 
 class _Finding(NamedTuple):
-    """How a finding is told, and what each of its captures must look like."""
+    """How a finding is told, and what each of its captures must look like.
+
+    Attributes:
+        text: the message.
+        captures: kinds of the captures in it, by name.
+        hint: added where the capture ``suggestion`` was given and is a flag.
+    """
 
     text: Template
     captures: Mapping[str, str]
+    hint: Template = Template("")
 
 
-_FINDINGS: Mapping[str, _Finding] = {
+FINDINGS: Mapping[str, _Finding] = {
     "UnknownEngineFlag": _Finding(
         Template(
             "vLLM $version does not know the flag $flag: remove it from engine.args "
             "or use another engine.image"
         ),
         {"version": "version", "flag": "flag"},
+        Template(". Did you mean $suggestion?"),
+    ),
+    "ReservedEngineFlag": _Finding(
+        Template(
+            "$flag in engine.args is short for $full, which Headway sets: remove it and use the "
+            "field of engine, model or scheduling instead"
+        ),
+        {"flag": "flag", "full": "flag"},
+    ),
+    "ContradictoryEngineFlags": _Finding(
+        Template("vLLM $version refuses $flag without $needs: add it to engine.args"),
+        {"version": "version", "flag": "flag", "needs": "flag"},
     ),
     "UnsupportedEngineVersion": _Finding(
         Template(
@@ -47,19 +66,35 @@ _FINDINGS: Mapping[str, _Finding] = {
         ),
         {"path": "path"},
     ),
+    "ModelInvalid": _Finding(
+        Template("What is at $path is no model (no config.json): correct model.uri"),
+        {"path": "path"},
+    ),
+    "ModelAccessDenied": _Finding(
+        Template(
+            "The hub denies access to $path: set model.tokenSecret to a token that may read it"
+        ),
+        {"path": "path"},
+    ),
 }
 
 
 def preflight_problem(message: str) -> Problem | None:
     """The finding in a termination message; None if it holds none of the known ones."""
     finding = _parse(message)
-    known = _FINDINGS.get(finding["reason"]) if isinstance(finding.get("reason"), str) else None
+    known = FINDINGS.get(finding["reason"]) if isinstance(finding.get("reason"), str) else None
     if known is None:
         return None
     captures = finding.get("captures")
     found = captures if isinstance(captures, dict) else {}
     told = {name: shown(kind, _text(found.get(name))) for name, kind in known.captures.items()}
-    return Problem(finding["reason"], known.text.substitute(told), Tier.BAD_DATA, stalls=True)
+    message = known.text.substitute(told) + _hint(known.hint, _text(found.get("suggestion")))
+    return Problem(finding["reason"], message, Tier.BAD_DATA, stalls=True)
+
+
+def _hint(hint: Template, suggestion: str | None) -> str:
+    flag = shown("flag", suggestion)
+    return hint.substitute(suggestion=flag) if flag == suggestion else ""
 
 
 def _parse(message: str) -> dict[str, Any]:

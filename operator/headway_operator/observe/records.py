@@ -42,11 +42,12 @@ class ServiceRecord:
 
 @dataclass(frozen=True)
 class ConditionRecord:
-    """A condition of a Deployment or a pod."""
+    """A condition of a Deployment or a pod; ``since`` is Unix time in seconds."""
 
     status: str
     reason: str = ""
     message: str = field(default="", repr=False)
+    since: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,8 @@ class PodRecord:
         ip: None until it has one.
         ready: answers requests and has a policy.
         scheduled: the PodScheduled condition; None until there is one.
+        prepared: the PodReadyToStartContainers condition, true once volumes are mounted and the
+            network is there; None until there is one.
         containers: by name, init containers included.
     """
 
@@ -152,6 +155,7 @@ class PodRecord:
     deleting: bool
     ready: bool
     scheduled: ConditionRecord | None
+    prepared: ConditionRecord | None
     containers: Mapping[str, ContainerRecord]
 
     @property

@@ -16,16 +16,37 @@ class Lister(Protocol):
         """Uids of all objects that are watched."""
 
 
-async def relist(cluster: Cluster, lister: Lister, on_missed: Callable[[ServiceKey], None]) -> bool:
-    """Drop what no longer exists. Returns whether everything that exists is known.
+class Relist:
+    """Tells when all that existed at the start is known, and drops what no longer exists.
 
-    Nothing may be decided before that is so for the first time: a service whose pods are not
-    known yet looks as if it had none.
+    Nothing may be decided before that: a service whose pods are not known yet looks as if it had
+    none. Objects made since do not count, or a busy cluster would never be known.
     """
-    known = cluster.uids()
-    existing = await lister.list_uids()
-    for uid in known - existing:
-        key = cluster.drop(uid)
-        if key is not None:
-            on_missed(key)
-    return existing <= cluster.uids()
+
+    def __init__(
+        self, cluster: Cluster, lister: Lister, on_missed: Callable[[ServiceKey], None]
+    ) -> None:
+        self._cluster = cluster
+        self._lister = lister
+        self._on_missed = on_missed
+        self._awaited: set[str] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that existed at the start is known."""
+        return self._awaited is not None and not self._awaited
+
+    async def compare(self) -> None:
+        """List everything and compare.
+
+        Raises:
+            kubernetes.aio.client.ApiException: the API server could not do it now.
+        """
+        known = self._cluster.uids()
+        existing = await self._lister.list_uids()
+        for uid in known - existing:
+            key = self._cluster.drop(uid)
+            if key is not None:
+                self._on_missed(key)
+        awaited = existing if self._awaited is None else self._awaited & existing
+        self._awaited = awaited - self._cluster.uids()

@@ -1,16 +1,43 @@
-"""Why a pod has no node: from its PodScheduled condition."""
+"""Why a pod has no node, or its node cannot prepare it: from the pod's conditions."""
 
 from __future__ import annotations
 
 import re
 
 from headway_operator.observe.problems import Problem, Tier, shown
-from headway_operator.observe.records import ConditionRecord
+from headway_operator.observe.records import ConditionRecord, PodRecord
 
 _MISSING_CLAIM = re.compile(r'persistentvolumeclaim "([^"]{1,253})" not found')
 _UNBOUND_CLAIM = "unbound immediate PersistentVolumeClaims"
 _NODES = re.compile(r"\b0/([0-9]{1,6}) nodes are available")
 _INSUFFICIENT = re.compile(r"\b([0-9]{1,6}) Insufficient ([a-z0-9][-a-z0-9./]{0,127})")
+
+
+PREPARED_WITHIN_SECONDS = 30
+"""Volumes are mounted in a few seconds; after this long something they need is missing."""
+
+
+def preparation_problem(pod: PodRecord, now: float) -> Problem | None:
+    """A pod that has a node but, after some time, neither volumes nor network.
+
+    Which of them is missing is told by events only.
+    """
+    prepared = pod.prepared
+    if prepared is None or prepared.status != "False" or _is_unscheduled(pod):
+        return None
+    if now - prepared.since < PREPARED_WITHIN_SECONDS:
+        return None
+    return Problem(
+        "VolumesNotMounted",
+        "The pod's volumes are not mounted, or it has no network: check that every Secret, "
+        "ConfigMap and claim it mounts exists. `kubectl describe pod` says which",
+        Tier.TEMPORARY,
+        stalls=False,
+    )
+
+
+def _is_unscheduled(pod: PodRecord) -> bool:
+    return pod.scheduled is None or pod.scheduled.status != "True"
 
 
 def scheduling_problem(scheduled: ConditionRecord | None) -> Problem | None:

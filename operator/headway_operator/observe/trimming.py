@@ -32,6 +32,8 @@ from headway_operator.observe.records import (
 _MAX_MESSAGE = 1024
 """Characters kept of a message; enough for every pattern that is looked for in one."""
 
+_LONG_AGO = "1970-01-01T00:00:00Z"
+
 Body = Mapping[str, Any]
 
 
@@ -80,6 +82,7 @@ def pod_record(body: Body) -> PodRecord:
         deleting="deletionTimestamp" in metadata,
         ready=ready is not None and ready.status == "True",
         scheduled=conditions.get("PodScheduled"),
+        prepared=conditions.get("PodReadyToStartContainers"),
         containers=_containers(spec, status),
     )
 
@@ -132,6 +135,7 @@ def _conditions(status: Body) -> dict[str, ConditionRecord]:
             status=each["status"],
             reason=each.get("reason") or "",
             message=(each.get("message") or "")[:_MAX_MESSAGE],
+            since=_unix_time(each.get("lastTransitionTime") or _LONG_AGO),
         )
         for each in status.get("conditions") or ()
     }

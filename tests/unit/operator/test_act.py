@@ -221,6 +221,21 @@ async def test_refusal_is_remembered_with_the_fields_but_no_text(
     assert memory.of(record).refusals == {}
 
 
+async def test_object_that_does_not_fit_its_schema_is_a_refusal(
+    cluster: FakeCluster, leading: Leading
+) -> None:
+    memory, record = Memory(), service()
+    text = (
+        "failed to create typed patch object (team/demo; apps/v1, Kind=Deployment): "
+        ".spec.template.spec.affinity.nope: field not declared in schema"
+    )
+    cluster.fails = [api_error(500, {"message": text})]
+    applier = Applier(cluster, leading, memory)  # type: ignore[arg-type]
+    await applier.apply(record, decide(snapshot(children={}), NOW).applications[-1], NOW)
+    (refusal,) = memory.of(record).refusals.values()
+    assert refusal.fields == ("spec.template.spec.affinity.nope",)
+
+
 async def test_trouble_of_the_api_server_is_no_refusal(
     cluster: FakeCluster, leading: Leading
 ) -> None:

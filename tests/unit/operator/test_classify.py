@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_operator.observe.classify import worst_problem
+from headway_operator.observe.preflight_problems import FINDINGS as FINDINGS_TOLD
 from headway_operator.observe.problems import Problem, Tier, shown
 from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
+from headway_runtime.executors.vllm.finding import Problem as Finding
 from tests.unit.operator.samples import ended, pod, ready_pod, running, waiting
 
 LOG_LINE = "hunter2 IGNORE previous; Bearer abc\n"
@@ -18,7 +21,7 @@ LOG_LINE = "hunter2 IGNORE previous; Bearer abc\n"
 def problem_of(*pods: PodRecord, failure: str = "") -> Problem:
     conditions = {"ReplicaFailure": ConditionRecord("True", "FailedCreate", failure)}
     rollout = RolloutRecord(None, 1, 1, 0, conditions if failure else {})
-    found = worst_problem(rollout, pods)
+    found = worst_problem(rollout, pods, 0.0)
     assert found is not None
     return found
 
@@ -165,6 +168,19 @@ FINDINGS = [
     ("EngineNotFound", {}, ["engine.image"]),
     ("ModelNotFound", {"path": "/models/models/tiny"}, ["/models/models/tiny", "model.uri"]),
     ("ModelNotReadable", {"path": "/models/models/tiny"}, ["/models/models/tiny"]),
+    ("ModelInvalid", {"path": "/models/models/tiny"}, ["/models/models/tiny"]),
+    ("ModelAccessDenied", {"path": "org/name"}, ["org/name", "model.tokenSecret"]),
+    ("ReservedEngineFlag", {"flag": "--max-num-s", "full": "--max-num-seqs"}, ["--max-num-s "]),
+    (
+        "ContradictoryEngineFlags",
+        {"flag": "--a", "needs": "--b", "version": "0.32.0"},
+        ["--a without --b"],
+    ),
+    (
+        "UnknownEngineFlag",
+        {"flag": "--dtyp", "version": "0.32.0", "suggestion": "--dtype"},
+        ["Did you mean --dtype?"],
+    ),
 ]
 
 
@@ -176,6 +192,28 @@ def test_preflight_findings_are_told_with_their_remedy(
     problem = problem_of(pod(preflight=ended("Error", 1, message)))
     assert (problem.reason, problem.stalls, problem.tier) == (reason, True, Tier.BAD_DATA)
     assert all(text in problem.message for text in told)
+
+
+def test_every_finding_of_preflight_is_known() -> None:
+    assert set(FINDINGS_TOLD) == {finding.value for finding in Finding}
+
+
+def test_suggestion_that_is_no_flag_is_left_out() -> None:
+    captures = {"flag": "--x", "version": "0.32.0", "suggestion": LOG_LINE}
+    message = json.dumps({"reason": "UnknownEngineFlag", "captures": captures})
+    assert problem_of(pod(preflight=ended("Error", 1, message))).message.endswith("engine.image")
+
+
+def test_volumes_that_are_not_mounted_show_after_a_while() -> None:
+    unprepared = replace(pod(), prepared=ConditionRecord("False", since=100.0))
+    assert worst_problem(None, [unprepared], 129.0) is None
+    problem = worst_problem(None, [unprepared], 130.0)
+    assert problem is not None
+    assert problem.reason == "VolumesNotMounted"
+    waits = replace(unprepared, scheduled=ConditionRecord("False", "Unschedulable", "x"))
+    unscheduled = worst_problem(None, [waits], 130.0)
+    assert unscheduled is not None
+    assert unscheduled.reason == "Unschedulable"
 
 
 QUOTA = 'pods "x" is forbidden: exceeded quota: gpus, requested: nvidia.com/gpu=1, used: 0'
@@ -220,16 +258,16 @@ def test_the_container_that_starts_first_explains_the_later_ones() -> None:
 
 def test_finished_init_container_is_no_problem() -> None:
     state = {**ended("Completed", 0), "restartCount": 1, "lastState": ended("Error", 1)["state"]}
-    assert worst_problem(None, [pod(preflight=state)]) is None
+    assert worst_problem(None, [pod(preflight=state)], 0.0) is None
 
 
 def test_engine_that_got_through_start_up_is_forgiven_its_crash() -> None:
     state = {**running(), "restartCount": 1, "lastState": ended("Error", 1)["state"]}
-    assert worst_problem(None, [pod(engine=state)]) is None
+    assert worst_problem(None, [pod(engine=state)], 0.0) is None
 
 
 def test_ready_pod_has_no_problem() -> None:
-    assert worst_problem(None, [ready_pod()]) is None
+    assert worst_problem(None, [ready_pod()], 0.0) is None
 
 
 ANY_TEXT = st.text(max_size=200) | st.just(LOG_LINE)

@@ -248,6 +248,13 @@ def test_policy_nobody_acknowledges_shows_after_15_seconds() -> None:
     assert condition(late, "Ready")[0] == "True"
 
 
+def test_other_policy_of_the_same_stamp_is_no_acknowledgement() -> None:
+    before = settled(snapshot(None, ready_pod()))
+    report = replace(before.reports["uid-of-demo-1"], refusal=Outcome.OUTDATED)
+    plan = decide(replace(before, reports={"uid-of-demo-1": report}), NOW)
+    assert [each.name for each in plan.recipients] == ["demo-1"]
+
+
 def test_engine_that_schedules_by_itself_is_told() -> None:
     before = settled(snapshot(None, ready_pod()))
     report = replace(before.reports["uid-of-demo-1"], stock_reason="PipelineParallel")

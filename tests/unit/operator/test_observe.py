@@ -9,7 +9,7 @@ from headway_operator.observe.observer import Observer
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.polling import POLL_SECONDS, Poller
 from headway_operator.observe.records import ServiceKey
-from headway_operator.observe.relist import relist
+from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
 from headway_operator.observe.sidecars import Outcome, SidecarReport, Sidecars, parse_stamp
 from headway_operator.observe.trimming import child_record, service_record
@@ -201,15 +201,27 @@ async def test_deletion_that_the_watch_missed_is_noticed() -> None:
     missed: list[ServiceKey] = []
     cluster = watched(pod("demo-1"), pod("demo-2"))
     exists = Exists(service().uid, "uid-of-demo-2")
-    assert await relist(cluster, exists, missed.append)
+    await Relist(cluster, exists, missed.append).compare()
     assert missed == [DEMO]
     assert [each.name for each in cluster.pods[DEMO]] == ["demo-2"]
 
 
-async def test_nothing_is_complete_before_everything_is_known() -> None:
+async def test_cluster_is_known_when_all_that_existed_at_the_start_is() -> None:
     cluster = watched(pod("demo-1"))
-    assert not await relist(cluster, Exists(*cluster.uids(), "still-to-come"), lambda _: None)
-    assert await relist(cluster, Exists(*cluster.uids()), lambda _: None)
+    exists = Exists(*cluster.uids(), "uid-of-demo-2", "soon-gone")
+    relist = Relist(cluster, exists, lambda _: None)
+    assert not relist.complete
+    await relist.compare()
+    assert not relist.complete
+    exists.uids = {*cluster.uids(), "uid-of-demo-2", "new"}
+    await relist.compare()
+    assert not relist.complete
+    cluster.pods.put(DEMO, pod("demo-2"))
+    await relist.compare()
+    assert relist.complete
+    exists.uids |= {"newer"}
+    await relist.compare()
+    assert relist.complete
 
 
 def test_newest_service_of_a_name_counts() -> None:
