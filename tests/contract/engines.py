@@ -78,7 +78,7 @@ class Engine:
     def add(
         self, name: str, traffic_class: str | None = None, *, prompt_tokens: int = 32, **other: Any
     ) -> None:
-        """Send a request; ``other`` may hold output_tokens, arrival_s and extra_args."""
+        """Send a request; ``other`` may hold output_tokens, arrival_s, extra_args and resumable."""
         named = {"headway_class": traffic_class} if traffic_class else None
         parameters = SamplingParams(
             max_tokens=other.get("output_tokens", 4),
@@ -92,6 +92,7 @@ class Engine:
                 sampling_params=parameters,
                 pooling_params=None,
                 arrival_time=other.get("arrival_s", 0.0),
+                resumable=other.get("resumable", False),
             )
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from headway_runtime.exchange import policy_file, statistics_file
 from headway_runtime.exchange.statistics_record import Decision, EngineState
 from headway_runtime.executors.vllm.attachment import attach
 from headway_runtime.executors.vllm.plugin import HeadwayScheduler
+from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.executors.vllm.waiting_queue import MOVES_PER_STEP
 from headway_runtime.policy import Mode
 from tests.contract.engines import build_engine, engine_configuration, policy, write_model
@@ -163,6 +163,17 @@ def test_running_requests_are_never_taken_out_when_the_batch_shrinks(make: Any) 
     # Each of them still gets its token, although the policy's budget is for four.
     assert set(output.num_scheduled_tokens.values()) == {1}
     assert len(output.num_scheduled_tokens) == 10
+
+
+def test_a_paused_streaming_session_does_not_shut_out_the_others(make: Any) -> None:
+    engine = make(policy(max_batch_size=1))
+    engine.add("session", output_tokens=2, resumable=True)
+    while engine.scheduler.num_waiting_for_streaming_input == 0:
+        engine.step()
+    engine.add("other", arrival_s=1.0)
+    for _ in engine.run():
+        assert len(engine.running) <= 1
+    assert engine.admitted == ["session", "other"]
 
 
 def test_a_prompt_longer_than_the_budget_is_done_in_chunks(make: Any) -> None:
@@ -357,6 +368,18 @@ def test_another_version_runs_stock(make: Any, monkeypatch: pytest.MonkeyPatch) 
     assert engine.statistics().header.stock_reason == "UnknownEngineVersion"
 
 
+def test_an_engine_with_quite_another_configuration_serves(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = make(policy(token_budget=16))
+    with monkeypatch.context() as changed:
+        changed.setattr(engine.scheduler, "vllm_config", object())
+        engine.scheduler._headway = attach(engine.scheduler)
+    engine.add("only")
+    assert engine.step().total_num_scheduled_tokens == 32
+    assert engine.statistics().header.stock_reason == "ProbeFailed"
+
+
 def test_an_engine_without_a_shared_directory_serves(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,18 +410,23 @@ def test_an_engine_that_shuts_down_says_so(make: Any) -> None:
     assert engine.statistics().header.state == EngineState.STOPPED
 
 
-def test_planning_stays_cheap_with_ten_thousand_waiting(make: Any) -> None:
+def test_planning_stays_cheap_with_ten_thousand_waiting(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = make(policy(max_batch_size=1))
     add_many(engine, 10_000, traffic_class="batch", output_tokens=500)
     for _ in range(10_000 // MOVES_PER_STEP + 1):
         engine.step()
-    settled = []
+    looked_at = []
+    traffic_class = Classifier.traffic_class
+
+    def count(self: Classifier, request: Any) -> Any:
+        looked_at.append(request.request_id)
+        return traffic_class(self, request)
+
+    monkeypatch.setattr(Classifier, "traffic_class", count)
     for number in range(100):
         engine.add(f"late{number}", arrival_s=20_000.0, traffic_class="interactive")
-        started = time.thread_time_ns()
-        control = engine.scheduler._headway
-        control._decide(time.monotonic_ns())
-        control._executor.restore()
-        settled.append(time.thread_time_ns() - started)
-    # The median, since other processes share this machine: 0.06 ms were measured.
-    assert sorted(settled)[50] < 1_000_000
+        engine.step()
+    # Each newcomer, and for each the 14 that a bisection of 10,000 looks at.
+    assert 100 <= len(looked_at) <= 100 * 15

@@ -1,5 +1,7 @@
 """The control groups of the lab's pods, by which their processes are found and killed."""
 
+import contextlib
+import os
 import signal
 import time
 from pathlib import Path
@@ -50,14 +52,24 @@ def kill_containers() -> None:
 
 
 def _members() -> set[int]:
-    files = (file for root in _roots() for file in root.rglob("cgroup.procs"))
-    return {int(pid) for file in files for pid in file.read_text().split()}
+    return {pid for root in _roots() for group in _groups(root) for pid in _processes(group)}
+
+
+def _groups(root: Path) -> list[Path]:
+    """A group and all below it. Groups may vanish meanwhile, which os.walk, unlike rglob, bears."""
+    return [Path(directory) for directory, _, _ in os.walk(root)]
+
+
+def _processes(group: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+    except OSError:
+        return []  # removed since it was listed: nothing lives in it
 
 
 def remove_cgroups() -> None:
     """Remove our groups, the innermost first."""
     for root in _roots():
-        if root.exists():
-            groups = [path for path in root.rglob("*") if path.is_dir()]
-            for group in [*sorted(groups, key=lambda path: -len(path.parts)), root]:
+        for group in sorted(_groups(root), key=lambda path: -len(path.parts)):
+            with contextlib.suppress(FileNotFoundError):
                 group.rmdir()

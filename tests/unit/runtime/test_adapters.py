@@ -120,6 +120,17 @@ def test_old_releases_are_never_limited_below_what_runs(batch: Any, running: Any
     assert engine.max_num_running_reqs == min(64, max(batch, running))
 
 
+@pytest.mark.parametrize("make", [ActiveLimitAdapter, RunningLimitAdapter])
+@pytest.mark.parametrize(("paused", "limit"), [(3, 7), (63, 64)])
+def test_paused_streaming_sessions_take_no_place_in_the_batch(
+    make: Any, paused: int, limit: int
+) -> None:
+    engine = scheduler(num_waiting_for_streaming_input=paused)
+    adapter = make(engine)
+    adapter.apply(StepPlan(Limits(2048, 4)))
+    assert getattr(engine, adapter.admission_limit) == limit
+
+
 def test_restoring_twice_or_without_a_plan_changes_nothing() -> None:
     engine = scheduler()
     adapter = ActiveLimitAdapter(engine)

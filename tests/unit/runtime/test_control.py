@@ -273,4 +273,5 @@ def test_an_error_in_the_statistics_costs_them_and_not_the_step(
     for _ in range(2):
         assert bench.finish(bench.control.schedule(bench.stock))
     assert len(bench.seen) == 2
-    assert "no statistics" in caplog.text
+    # Once and not every step: it would fill the engine's log.
+    assert caplog.text.count("no statistics") == 1

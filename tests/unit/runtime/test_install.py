@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import stat
 import subprocess
 import sys
@@ -107,7 +108,12 @@ def test_an_interrupted_run_leaves_the_earlier_copy(
 
 
 def test_any_user_may_read_the_copy(tmp_path: Path) -> None:
-    for path in install(tmp_path).rglob("*"):
+    mask = os.umask(0o077)
+    try:
+        library = install(tmp_path)
+    finally:
+        os.umask(mask)
+    for path in (library, *library.rglob("*")):
         assert path.stat().st_mode & stat.S_IROTH
 
 

@@ -45,10 +45,16 @@ def test_every_running_request_can_have_its_next_token(view: Any) -> None:
 
 
 @given(views())
+def test_an_engine_that_runs_nothing_can_admit_a_request_with_its_draft_tokens(view: Any) -> None:
+    budget = plan_step(view, never).limits.token_budget
+    assert budget >= min(view.tokens_per_decode, view.ceilings.token_budget)
+
+
+@given(views())
 def test_no_plan_exceeds_the_policy_once_the_batch_fits(view: Any) -> None:
     limits = plan_step(view, never).limits
     assert limits.max_batch_size <= view.wanted.max_batch_size
-    if view.running * view.tokens_per_decode <= view.wanted.token_budget:
+    if max(1, view.running) * view.tokens_per_decode <= view.wanted.token_budget:
         assert limits.token_budget <= view.wanted.token_budget
 
 

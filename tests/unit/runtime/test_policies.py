@@ -77,7 +77,6 @@ def test_a_body_that_is_no_policy_is_refused(policies: Any, body: bytes) -> None
 
 
 def test_a_signed_document_that_is_no_policy_is_refused(policies: Any) -> None:
-
     payload = json.dumps({"version": 1}).encode()
     answer = policies.push(SignedPolicy(payload, PRIVATE_KEY.sign(payload), KEY_ID).to_json())
     assert answer.outcome is Outcome.BAD_FORMAT
@@ -157,7 +156,24 @@ def test_an_unchanged_config_map_is_not_read_again(
     policies.follow_config_map()
 
 
-@pytest.mark.parametrize("keys", ['{"keys": {}}', "{", '{"keys": {"a": "short"}}', "[]"])
+def test_a_baseline_that_could_not_be_written_is_tried_again(
+    policies: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    publish(settings.policy_dir, policy(2, 0, 0))
+    with monkeypatch.context() as broken:
+        broken.setattr(policy_file, "write", full)
+        with pytest.raises(OSError, match="no space left"):
+            policies.follow_config_map()
+    policies.follow_config_map()
+    assert in_file(settings) == policy(2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "keys", ['{"keys": {}}', "{", '{"keys": {"a": "short"}}', "[]", "[" * 100_000]
+)
 def test_unreadable_keys_leave_the_last_good_ones(
     policies: Any, settings: Settings, keys: Any
 ) -> None:

@@ -80,6 +80,24 @@ def test_writing_leaves_nothing_else_behind(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == [policy_file.FILE_NAME]
 
 
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / policy_file.FILE_NAME
+    policy_file.write(path, b"old")
+    write_bytes = Path.write_bytes
+
+    def full(self: Path, content: bytes) -> None:
+        write_bytes(self, content[:10])
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="no space left"):
+        policy_file.write(path, b"new")
+    assert list(tmp_path.iterdir()) == [path]
+    assert policy_file.read(path) == b"old"
+
+
 def test_an_endless_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / policy_file.FILE_NAME
     path.write_bytes(frame(b"x" * 200_000))

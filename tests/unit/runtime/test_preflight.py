@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,6 +47,8 @@ def run(tmp_path: Path, *arguments: str, environment: dict[str, str] | None = No
         check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), **(environment or {})},
     )
+    # A fault of the check itself lets everything pass.
+    assert "Traceback" not in ran.stderr
     return ran.returncode, json.loads(log.read_text()) if log.exists() else None
 
 
@@ -134,13 +135,9 @@ def test_a_version_without_the_modules_we_start_is_refused(tmp_path: Path) -> No
     assert check_version(EngineInstall(package, "0.40.0", extensible=False)) is not None
 
 
-def test_a_good_command_line_passes_quickly_and_without_importing_vllm(
-    tmp_path: Path, model: Any
-) -> None:
+def test_a_good_command_line_passes_without_importing_vllm(tmp_path: Path, model: Any) -> None:
     write_vllm(tmp_path)  # importing it raises
-    started_s = time.monotonic()
     assert run(tmp_path, "--model", str(model), "--max-model-len", "5") == (0, None)
-    assert time.monotonic() - started_s < 1
 
 
 def test_an_unknown_flag_is_named_with_version_and_suggestion(tmp_path: Path, model: Any) -> None:
@@ -171,8 +168,9 @@ def test_a_flag_that_needs_another_is_refused_without_it(tmp_path: Path, model: 
     write_vllm(tmp_path)
     code, message = run(tmp_path, "--model", str(model), "--enable-auto-tool-choice")
     assert (code, message["reason"]) == (1, "ContradictoryEngineFlags")
-    both = ("--enable-auto-tool-choice", "--tool-call-parser=x")
-    assert run(tmp_path, "--model", str(model), *both)[0] == 0
+    for needed in ("--tool-call-parser=x", "--tool-call-p=x"):
+        both = ("--enable-auto-tool-choice", needed)
+        assert run(tmp_path, "--model", str(model), *both)[0] == 0
 
 
 def test_an_image_without_vllm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,9 +256,16 @@ def test_a_single_gguf_file_is_a_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cached", [True, False])
-@pytest.mark.parametrize("variable", ["HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "HOME"])
+@pytest.mark.parametrize(
+    "variable", ["HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME", "HOME"]
+)
 def test_offline_the_cache_decides(tmp_path: Path, cached: bool, variable: str) -> None:
-    hub = {"HF_HOME": "hub", "HF_HUB_CACHE": ".", "XDG_CACHE_HOME": "huggingface/hub"}
+    hub = {
+        "HF_HOME": "hub",
+        "HF_HUB_CACHE": ".",
+        "HUGGINGFACE_HUB_CACHE": ".",
+        "XDG_CACHE_HOME": "huggingface/hub",
+    }
     directory = tmp_path / hub.get(variable, ".cache/huggingface/hub")
     if cached:
         (directory / "models--org--name" / "snapshots" / "abc").mkdir(parents=True)
@@ -321,6 +326,34 @@ def test_online_the_hub_decides_where_it_is_certain(
         found = check_model(ModelReference("org/name", "v1"), environment)
     assert (found and found.problem) == problem
     assert asked[0] == ("/org/name/resolve/v1/config.json", "Bearer t")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"HF_TOKEN": "secret\n"},
+        {"HUGGING_FACE_HUB_TOKEN": "secret"},
+        {"HF_TOKEN_PATH": "{tmp}/elsewhere"},
+        {"HF_HOME": "{tmp}/home"},
+    ],
+)
+def test_the_token_is_the_one_that_the_engine_would_send(
+    tmp_path: Path, named: dict[str, str]
+) -> None:
+    (tmp_path / "home").mkdir()
+    for path in (tmp_path / "elsewhere", tmp_path / "home" / "token"):
+        path.write_text("secret\n")
+    environment = {key: value.format(tmp=tmp_path) for key, value in named.items()}
+    with hub((200, None)) as (endpoint, asked):
+        check_model(ModelReference("org/name"), {"HF_ENDPOINT": endpoint, **environment})
+    assert asked[0][1] == "Bearer secret"
+
+
+def test_a_token_on_the_command_line_may_open_what_is_closed_without_it(tmp_path: Path) -> None:
+    arguments = ["--model", "org/name", "--hf-token", "t"]
+    with hub((401, "RepoNotFound")) as (endpoint, _):
+        environment = {"HF_ENDPOINT": endpoint, "HOME": str(tmp_path)}
+        assert check_model(model_reference(arguments), environment) is None
 
 
 def test_a_network_that_does_not_answer_proves_nothing(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headway_runtime.exchange.statistics_record import Decision, EngineState
 from headway_runtime.policy import MAX_PAYLOAD_BYTES
+from headway_runtime.sidecar import application
 from headway_runtime.sidecar.application import create_application
+from headway_runtime.sidecar.policies import Policies
 from headway_runtime.sidecar.settings import Settings
 from tests.unit.runtime.engines import BLANK, write_statistics
 from tests.unit.runtime.policies import POD, SERVICE, policy, publish, signed
@@ -290,9 +292,38 @@ async def test_a_pod_has_at_most_forty_series(client: Client) -> None:
 
 async def test_a_change_of_the_config_map_is_taken_in(client: Client) -> None:
     publish(client.settings.policy_dir, policy(2, 0, 0))
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(60):
         while (await client.status())["policy"]["stamp"] != "2.0.0":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+
+
+async def test_a_fault_while_following_the_config_map_does_not_end_that(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application, "CONFIG_MAP_PERIOD_S", 0.01)
+    client = await start()
+    failed = asyncio.Event()
+
+    def fail(_: object) -> None:
+        failed.set()
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Policies, "follow_config_map", fail)
+        async with asyncio.timeout(60):
+            await failed.wait()
+    publish(client.settings.policy_dir, policy(2, 0, 0))
+    async with asyncio.timeout(60):
+        while (await client.status())["policy"]["stamp"] != "2.0.0":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_client_that_has_hung_up_has_no_route(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What aiohttp says of a connection that is gone; here the answer still gets through.
+    monkeypatch.setattr(web.Request, "get_extra_info", lambda *_: None)
+    assert (await client.metrics_port("GET", "/readyz"))[0] == 404
 
 
 def test_settings_come_from_the_environment() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import fields, replace
 from pathlib import Path
@@ -159,7 +160,7 @@ def test_a_torn_record_is_left_out(writer: Any, path: Path) -> None:
     assert [record.step for record in statistics_file.read(path, 3).records] == [1, 3]
 
 
-@pytest.mark.parametrize("content", [b"", b"HEADWAYS", b"\0" * 5000, os.urandom(300)])
+@pytest.mark.parametrize("content", [b"", b"\0" * 4, b"HEADWAYS", b"\0" * 5000, os.urandom(300)])
 def test_a_foreign_file_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StatisticsFileError):
@@ -173,6 +174,25 @@ def test_a_restarted_engine_replaces_the_file(writer: Any, path: Path) -> None:
     assert (found.header.pid, found.records) == (8, ())
 
 
+@pytest.mark.usefixtures("writer")
+def test_the_file_has_all_its_pages_from_the_start(path: Path) -> None:
+    # A write to one that a full volume cannot give ends the process.
+    status = path.stat()
+    assert status.st_blocks * 512 >= status.st_size > HEADER.slots * statistics_file.RECORD_BYTES
+
+
+def test_a_volume_that_is_full_is_an_error_and_leaves_nothing_behind(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="no space left"):
+        StatisticsWriter(path, HEADER)
+    assert list(path.parent.iterdir()) == []
+
+
 def test_files_of_all_ranks_are_found(tmp_path: Path) -> None:
     for rank in (1, 0):
         StatisticsWriter(tmp_path / statistics_file.file_name(rank), HEADER).close()
@@ -182,7 +202,7 @@ def test_files_of_all_ranks_are_found(tmp_path: Path) -> None:
 
 
 def test_a_process_is_told_from_one_that_is_gone() -> None:
-    assert statistics_file.process_started_ticks(
-        os.getpid()
-    ) == statistics_file.process_started_ticks(os.getpid())
+    started = statistics_file.process_started_ticks(os.getpid())
+    assert started is not None
+    assert started == statistics_file.process_started_ticks(os.getpid())
     assert statistics_file.process_started_ticks(2**31 - 1) is None

@@ -23,7 +23,7 @@ def children(pid: int) -> list[int]:
 
 def ask(port: int, path: str) -> int | None:
     """The status of the answer; None without one."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -33,7 +33,7 @@ def ask(port: int, path: str) -> int | None:
         connection.close()
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+def wait_for(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline_s
@@ -77,4 +77,4 @@ def test_killing_the_server_makes_no_probe_fail_and_another_one_takes_over(
 def test_it_ends_by_itself_when_told_to(sidecar: tuple[subprocess.Popen[bytes], int]) -> None:
     process, _ = sidecar
     process.terminate()
-    assert process.wait(timeout=5) == 0
+    assert process.wait(timeout=60) == 0
