@@ -18,10 +18,9 @@ from pathlib import Path
 # An isolated interpreter does not search the directory that this package was installed in.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from headway_runtime.exchange import statistics_file
+from headway_runtime.exchange import SOCKET_NAME, statistics_file
 from headway_runtime.exchange.statistics_record import EngineState
 
-SOCKET_NAME = "sidecar.sock"
 LEAST_SECONDS = 5.0
 QUIET_SECONDS = 1.0
 """The engine must stay idle this long: a request may be between the HTTP server and the engine."""

@@ -26,6 +26,8 @@ ENGINE_SIDE = (
 """What is copied: files and whole packages, relative to this package. These may import nothing but
 the standard library, vLLM and each other."""
 
+_FOR_ALL = 0o755
+
 
 def install(destination: Path) -> Path:
     """Copy the engine's part of this package to ``destination/lib/headway_runtime``.
@@ -41,6 +43,7 @@ def install(destination: Path) -> Path:
     """
     library = destination / "lib"
     library.mkdir(parents=True, exist_ok=True)
+    library.chmod(_FOR_ALL)
     staging = Path(tempfile.mkdtemp(prefix=".install-", dir=destination))
     try:
         _copy(staging / PACKAGE.name)
@@ -60,7 +63,7 @@ def _copy(target: Path) -> None:
             shutil.copyfile(source, copy)
     for path in (target, *target.rglob("*")):
         # The engine may run as another user than this container, and needs no more than to read.
-        path.chmod(0o755 if path.is_dir() else 0o644)
+        path.chmod(_FOR_ALL if path.is_dir() else 0o644)
 
 
 def _replace(new: Path, place: Path, aside: Path) -> None:

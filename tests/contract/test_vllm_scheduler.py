@@ -12,6 +12,7 @@ from vllm.v1.request import RequestStatus
 
 from headway_runtime.exchange import policy_file, statistics_file
 from headway_runtime.exchange.statistics_record import Decision, EngineState
+from headway_runtime.executors.vllm import control
 from headway_runtime.executors.vllm.attachment import attach
 from headway_runtime.executors.vllm.plugin import HeadwayScheduler
 from headway_runtime.executors.vllm.request_class import Classifier
@@ -23,6 +24,13 @@ CEILING_TOKENS = 256
 CEILING_BATCH = 16
 
 pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.fixture(autouse=True)
+def _no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy this machine is, no plan is late unless a test says so."""
+    for name in ("PLAN_CPU_DEADLINE_NS", "PLAN_WALL_DEADLINE_NS"):
+        monkeypatch.setattr(control, name, 10**15)
 
 
 @pytest.fixture

@@ -81,8 +81,12 @@ def write(path: Path, payload: bytes) -> None:
         OSError: the directory cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(frame(payload))
-    temporary.replace(path)
+    try:
+        temporary.write_bytes(frame(payload))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def read(path: Path) -> bytes:

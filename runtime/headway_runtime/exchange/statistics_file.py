@@ -30,7 +30,7 @@ from headway_runtime.exchange.statistics_record import (
 )
 
 SLOTS = 1024
-"""Records kept: more than 10 s of the shortest steps (8 ms)."""
+"""Records kept: 8 s of steps of 8 ms."""
 
 _LOAD_OFFSET = 1024
 _RING_OFFSET = 4096
@@ -77,12 +77,14 @@ class StatisticsWriter:
     def __init__(self, path: Path, header: Header) -> None:
         self._slots = header.slots
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with temporary.open("w+b") as file:
-            file.truncate(_RING_OFFSET + header.slots * RECORD_BYTES)
-            self._memory = mmap.mmap(file.fileno(), 0)
-        self.write_header(header)
-        self.write_load(Load(wall_time_ns=0, steps=0, running=0, waiting=0))
-        temporary.replace(path)
+        try:
+            self._memory = _map(temporary, _RING_OFFSET + header.slots * RECORD_BYTES)
+            self.write_header(header)
+            self.write_load(Load(wall_time_ns=0, steps=0, running=0, waiting=0))
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
     def write_header(self, header: Header) -> None:
         """Replace the header."""
@@ -103,6 +105,13 @@ class StatisticsWriter:
 
     def _write(self, offset: int, block: bytes) -> None:
         self._memory[offset : offset + len(block)] = block
+
+
+def _map(path: Path, size: int) -> mmap.mmap:
+    """A new file in memory. It has all its pages: for want of one a later write would be fatal."""
+    with path.open("w+b") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+        return mmap.mmap(file.fileno(), 0)
 
 
 @dataclass(frozen=True)

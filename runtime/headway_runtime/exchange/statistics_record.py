@@ -191,7 +191,7 @@ def unpack_record(block: bytes) -> StepRecord:
     Raises:
         TornBlockError: the checksum does not match.
     """
-    return StepRecord(*_RECORD.unpack(_open(block)))
+    return StepRecord(*_open(_RECORD, block))
 
 
 def pack_load(load: Load) -> bytes:
@@ -205,7 +205,7 @@ def unpack_load(block: bytes) -> Load:
     Raises:
         TornBlockError: the checksum does not match.
     """
-    return Load(*_LOAD.unpack(_open(block)))
+    return Load(*_open(_LOAD, block))
 
 
 def pack_header(header: Header) -> bytes:
@@ -222,7 +222,7 @@ def unpack_header(block: bytes) -> Header:
         TornBlockError: the checksum does not match.
         ValueError: written by another release in a format this one cannot read.
     """
-    magic, version, *values = _HEADER.unpack(_open(block))
+    magic, version, *values = _open(_HEADER, block)
     if magic != MAGIC or version != FORMAT_VERSION:
         raise ValueError("statistics file of another format")
     return Header(*values[:-2], *(_text(value) for value in values[-2:]))
@@ -232,11 +232,11 @@ def _seal(body: bytes) -> bytes:
     return body + _CRC.pack(zlib.crc32(body))
 
 
-def _open(block: bytes) -> bytes:
-    body, checksum = block[: -_CRC.size], block[-_CRC.size :]
+def _open(layout: struct.Struct, block: bytes) -> tuple[Any, ...]:
+    body, checksum = block[: layout.size], block[layout.size :]
     if len(checksum) != _CRC.size or _CRC.unpack(checksum)[0] != zlib.crc32(body):
         raise TornBlockError
-    return body
+    return layout.unpack(body)
 
 
 def _text(value: Any) -> str:

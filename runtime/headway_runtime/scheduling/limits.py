@@ -12,7 +12,8 @@ def decide_limits(
     """Limits within the ceilings that let every running request have its next token.
 
     A budget below what the running requests need would starve those at the end of the batch, so
-    admission is held back until the batch fits the budget, and until then the budget covers it.
+    admission is held back until the batch fits the budget, and until then the budget covers it. It
+    always covers one request: with draft tokens an engine admits none that gets less.
 
     Returns:
         The limits and why they differ from the ceilings.
@@ -20,7 +21,7 @@ def decide_limits(
     wanted_budget = min(wanted.token_budget, ceilings.token_budget)
     wanted_batch = min(wanted.max_batch_size, ceilings.max_batch_size)
     batch = min(wanted_batch, max(1, wanted_budget // tokens_per_decode))
-    budget = min(ceilings.token_budget, max(wanted_budget, running * tokens_per_decode))
+    budget = min(ceilings.token_budget, max(wanted_budget, max(1, running) * tokens_per_decode))
     reasons = (
         (Reason.BUDGET_FROM_POLICY, wanted_budget < ceilings.token_budget),
         (Reason.BUDGET_COVERS_RUNNING, budget > wanted_budget),

@@ -14,7 +14,8 @@ class Reason(str, enum.Enum):
     BUDGET_FROM_POLICY = "BudgetFromPolicy"
     """The policy's token budget is below the ceiling."""
     BUDGET_COVERS_RUNNING = "BudgetCoversRunning"
-    """The budget was raised above the policy's: each running request needs its next token."""
+    """The budget was raised above the policy's: each running request needs its next token, and an
+    engine that runs none must be able to admit one."""
     BATCH_FROM_POLICY = "BatchFromPolicy"
     """The policy's batch size is below the ceiling."""
     BATCH_FITS_BUDGET = "BatchFitsBudget"

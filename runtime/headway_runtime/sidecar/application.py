@@ -122,7 +122,8 @@ class Sidecar:
             await asyncio.sleep(CONFIG_MAP_PERIOD_S)
             try:
                 self._policies.follow_config_map()
-            except OSError:
+            except Exception:
+                # A task that ends would cut this pod off from new keys without a word.
                 _LOGGER.exception("could not take in the ConfigMap")
 
     def _look(self) -> PodView:
@@ -162,10 +163,11 @@ def _own_routes_only(settings: Settings) -> Callable[..., Awaitable[web.StreamRe
     return middleware
 
 
-def _socket_of(request: web.Request) -> int | str:
+def _socket_of(request: web.Request) -> int | str | None:
     name = request.get_extra_info("sockname")
-    # A unix socket's name is its path, a TCP socket's is (address, port, ...).
-    return name if isinstance(name, str) else int(name[1])
+    # A unix socket's name is its path, a TCP socket's is (address, port, ...); a client that has
+    # hung up leaves none.
+    return name if name is None or isinstance(name, str) else int(name[1])
 
 
 def _probe(objection: str | None) -> web.Response:

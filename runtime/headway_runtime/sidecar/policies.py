@@ -56,15 +56,20 @@ class Policies:
         self.outcomes: Counter[Outcome] = Counter()
 
     def follow_config_map(self) -> None:
-        """Take in baseline and keys when the ConfigMap's directory has changed."""
+        """Take in baseline and keys when the ConfigMap's directory has changed.
+
+        Raises:
+            OSError: the policy file cannot be written; the next call tries again.
+        """
         identity = tuple(
             _identity(self._settings.policy_dir / name) for name in (BASELINE_FILE, "keys.json")
         )
         if identity == self._seen:
             return
-        self._seen = identity
         self._read_keys()
         self._read_baseline()
+        # Last: a policy that could not be written is tried again.
+        self._seen = identity
 
     def push(self, body: bytes) -> Answer:
         """Take in a policy that was sent: the body of the request.

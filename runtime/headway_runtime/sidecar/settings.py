@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SOCKET_NAME = "sidecar.sock"
+from headway_runtime.exchange import SOCKET_NAME
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ class KeyRing:
             if not 1 <= len(keys) <= MAX_KEYS:
                 raise KeysFormatError(f"{KEYS_FILE}: must hold 1 to {MAX_KEYS} keys")
             return cls({str(key_id): _public_key(raw) for key_id, raw in keys.items()})
-        except (TypeError, KeyError, AttributeError, ValueError, binascii.Error) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise KeysFormatError(f"{KEYS_FILE}: {type(error).__name__}") from error
 
     def verify(self, signed: SignedPolicy) -> None:

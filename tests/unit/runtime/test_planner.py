@@ -44,10 +44,10 @@ def test_every_running_request_can_have_its_next_token(view: Any) -> None:
     assert budget >= min(view.running * view.tokens_per_decode, view.ceilings.token_budget)
 
 
-@given(views())
-def test_an_engine_that_runs_nothing_can_admit_a_request_with_its_draft_tokens(view: Any) -> None:
-    budget = plan_step(view, never).limits.token_budget
-    assert budget >= min(view.tokens_per_decode, view.ceilings.token_budget)
+@pytest.mark.parametrize("budget", [1, 3, 4])
+def test_an_engine_that_runs_nothing_can_admit_a_request_with_its_draft_tokens(budget: int) -> None:
+    view = StepView(CEILINGS, Limits(budget, 8), running=0, tokens_per_decode=4)
+    assert plan_step(view, never).limits == Limits(4, 1)
 
 
 @given(views())

@@ -111,8 +111,12 @@ class Adapter:
         self._queue.added()
 
     def _admission(self, max_batch_size: int) -> int:
-        """The admission limit's value for this batch size."""
-        return max_batch_size
+        """The admission limit's value for this batch size.
+
+        VLLM counts paused streaming sessions among what it limits: they hold a slot but are in no
+        batch, and with a low batch size they would shut everybody out until their clients speak.
+        """
+        return max_batch_size + int(getattr(self._scheduler, "num_waiting_for_streaming_input", 0))
 
     def _limits(self) -> Limits:
         return Limits(
@@ -138,7 +142,7 @@ class RunningLimitAdapter(Adapter):
     admission_limit = "max_num_running_reqs"
 
     def _admission(self, max_batch_size: int) -> int:
-        return max(max_batch_size, len(self._scheduler.running))
+        return max(super()._admission(max_batch_size), len(self._scheduler.running))
 
 
 class ActiveLimitAdapter(Adapter):

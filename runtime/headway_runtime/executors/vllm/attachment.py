@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from vllm.version import __version__ as engine_version
 
@@ -20,12 +21,14 @@ from headway_runtime.scheduling.view import Limits
 
 _LOGGER = logging.getLogger("vllm.headway")
 
+_Value = TypeVar("_Value")
+
 RUN_DIR_VARIABLE = "HEADWAY_RUN_DIR"
 """Environment variable that names the directory shared with the sidecar."""
 
 
 def attach(scheduler: Any) -> StepControl:
-    """Control over a scheduler that has just been constructed.
+    """Control over a scheduler that has just been constructed. Never fails.
 
     An engine that plans cannot drive, or that has no shared directory, keeps its own decisions.
     """
@@ -65,16 +68,28 @@ def _announcement(ceilings: Limits, stock_reason: str) -> str:
     )
 
 
+def _ask(question: Callable[[], _Value], otherwise: _Value) -> _Value:
+    """What the engine answers, or something else where its insides are not as expected."""
+    try:
+        return question()
+    except Exception:
+        _LOGGER.exception("Headway does not know its way around this engine")
+        return otherwise
+
+
 def _stock_limits(scheduler: Any) -> Limits:
-    scheduling = scheduler.vllm_config.scheduler_config
-    return Limits(scheduling.max_num_batched_tokens, scheduling.max_num_seqs)
+    def limits() -> Limits:
+        scheduling = scheduler.vllm_config.scheduler_config
+        return Limits(scheduling.max_num_batched_tokens, scheduling.max_num_seqs)
+
+    return _ask(limits, Limits(0, 0))
 
 
 def _header(scheduler: Any, ceilings: Limits, stock_reason: str) -> Header:
     return Header(
         pid=os.getpid(),
         process_started_ticks=statistics_file.process_started_ticks(os.getpid()) or 0,
-        rank=_rank(scheduler),
+        rank=_ask(lambda: _rank(scheduler), 0),
         state=int(EngineState.STOCK if stock_reason else EngineState.ACTIVE),
         token_budget_ceiling=ceilings.token_budget,
         max_batch_ceiling=ceilings.max_batch_size,
@@ -97,7 +112,8 @@ def _writer(run_dir: str | None, header: Header) -> statistics_file.StatisticsWr
     path = Path(run_dir) / statistics_file.file_name(header.rank)
     try:
         return statistics_file.StatisticsWriter(path, header)
-    except OSError:
+    except Exception:
+        # Whatever it is, the engine serves without them.
         _LOGGER.exception("Headway writes no statistics")
         return None
 

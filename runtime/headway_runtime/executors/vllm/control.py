@@ -151,6 +151,8 @@ class StepControl:
             self._record(lambda: self._journal.refused(self._watch.refused))
 
     def _record(self, write: Callable[[], None]) -> None:
+        if not self._journal.is_kept:
+            return
         try:
             write()
         except Exception:

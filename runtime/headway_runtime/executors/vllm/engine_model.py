@@ -30,11 +30,13 @@ class ModelReference:
         name: a path or a name on the hub.
         revision: on the hub.
         configured_elsewhere: whether a flag says where or how its configuration is kept.
+        token_in_flag: whether a flag is about the hub's token.
     """
 
     name: str
     revision: str = "main"
     configured_elsewhere: bool = False
+    token_in_flag: bool = False
 
 
 def model_reference(arguments: Sequence[str]) -> ModelReference | None:
@@ -46,6 +48,7 @@ def model_reference(arguments: Sequence[str]) -> ModelReference | None:
         name=values["model"],
         revision=values.get("revision", "main"),
         configured_elsewhere=bool({"hf-config-path", "config-format"} & values.keys()),
+        token_in_flag="hf-token" in values,
     )
 
 
@@ -95,11 +98,28 @@ def _configures(path: Path) -> bool:
     return path.name in _CONFIGURATIONS or path.suffix == ".gguf"
 
 
-def _hub_cache(environment: Mapping[str, str]) -> Path:
-    """Where Hugging Face's library keeps what it has downloaded."""
+def _hub_home(environment: Mapping[str, str]) -> Path:
+    """Where Hugging Face's library keeps its files."""
     cache = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "/")) / ".cache"
-    home = environment.get("HF_HOME") or Path(cache) / "huggingface"
-    return Path(environment.get("HF_HUB_CACHE") or Path(home) / "hub")
+    return Path(environment.get("HF_HOME") or Path(cache) / "huggingface")
+
+
+def _hub_cache(environment: Mapping[str, str]) -> Path:
+    """Where it keeps what it has downloaded."""
+    named = environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE")
+    return Path(named) if named else _hub_home(environment) / "hub"
+
+
+def _hub_token(environment: Mapping[str, str]) -> str | None:
+    """The token that it would send: from the environment, or else from a file."""
+    token = environment.get("HF_TOKEN") or environment.get("HUGGING_FACE_HUB_TOKEN")
+    if not token:
+        path = Path(environment.get("HF_TOKEN_PATH") or _hub_home(environment) / "token")
+        try:
+            token = path.read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+    return token.strip() or None
 
 
 def _in_cache(name: str, environment: Mapping[str, str]) -> bool:
@@ -112,7 +132,7 @@ def _in_cache(name: str, environment: Mapping[str, str]) -> bool:
 
 def _check_hub(model: ModelReference, environment: Mapping[str, str]) -> Finding | None:
     hub = environment.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    token = environment.get("HF_TOKEN")
+    token = _hub_token(environment)
     captures = {"path": model.name, "revision": model.revision}
     status, code = _ask(f"{hub}/{model.name}/resolve/{model.revision}/config.json", token)
     if status == HTTPStatus.NOT_FOUND and code == _NO_SUCH_FILE:
@@ -122,7 +142,7 @@ def _check_hub(model: ModelReference, environment: Mapping[str, str]) -> Finding
         status, _ = _ask(f"{hub}/api/models/{model.name}/revision/{model.revision}", token)
     if status == HTTPStatus.NOT_FOUND:
         return Finding(Problem.MODEL_NOT_FOUND, captures)
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) and not model.token_in_flag:
         return Finding(Problem.MODEL_ACCESS_DENIED, captures)
     return None
 

@@ -75,6 +75,11 @@ class Journal:
         self._unaccounted_ns = 0
         self._record = StepRecord(**dict.fromkeys(StepRecord.__dataclass_fields__, 0))
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether anything is written at all."""
+        return self._writer is not None
+
     def scheduled(self, output: Any, decided: Decided, load: EngineLoad, returned_ns: int) -> None:
         """A step was handed to the model.
 

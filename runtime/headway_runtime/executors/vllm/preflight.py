@@ -115,10 +115,12 @@ def _reserved(arguments: Sequence[str], known: KnownFlags) -> Iterator[Finding]:
 
 
 def _contradictions(arguments: Sequence[str], known: KnownFlags, version: str) -> Iterator[Finding]:
-    # A configuration file may hold the other flag.
-    given = {long_name(each) for each in arguments if each.startswith("--")}
+    given = [each for each in options(arguments) if each.startswith("--")]
+    in_full = {long_name(each) for each in given}
+    # The other flag may be shortened, or be in a configuration file.
+    perhaps = in_full.union(*(known.abbreviates(each) for each in given))
     for flag, needed in _NEEDS.items():
-        if flag in given and not {needed, "config"} & given and {flag, needed} <= known.long:
+        if flag in in_full and not {needed, "config"} & perhaps and {flag, needed} <= known.long:
             yield Finding(
                 Problem.CONTRADICTORY_ENGINE_FLAGS,
                 {"flag": f"--{flag}", "needs": f"--{needed}", "version": version},
