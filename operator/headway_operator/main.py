@@ -31,6 +31,7 @@ from headway_operator.act.status import StatusWriter
 from headway_operator.api import KIND
 from headway_operator.decide import decide
 from headway_operator.environment import VARIABLES, Environment, EnvironmentVariableError
+from headway_operator.errors import told
 from headway_operator.metrics import LEADER, RECONCILE_SECONDS, SERVICES
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.instant import Instant
@@ -42,7 +43,7 @@ from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
 from headway_operator.observe.snapshot import OperatorFacts
 from headway_operator.watching import Listener, watch_registry, watch_settings
-from headway_operator.work_queue import WorkQueue
+from headway_operator.work_queue import WorkQueue, backoff_seconds
 
 TICK_SECONDS = 5
 RELIST_SECONDS = 300
@@ -116,6 +117,7 @@ class Operator:
 
     async def tick(self) -> None:
         """Look at every service, whatever happens, and at the sidecars and keys."""
+        trouble = ""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             LEADER.set(self.leadership.epoch is not None)
@@ -123,32 +125,46 @@ class Operator:
             self.look_at_all()
             if self.leadership.epoch is not None:
                 await self.poller.poll_due(self.cluster, time.monotonic())
-            try:
-                self.keys.reload()
-            except SigningKeyError as error:
-                logger.error("%s. The keys stay as they were", error)  # noqa: TRY400
+            known, trouble = trouble, self.reload_keys()
+            if trouble not in ("", known):
+                logger.error("%s. The keys stay as they were", trouble)
+
+    def reload_keys(self) -> str:
+        """Look whether the signing keys have changed. Returns what is wrong with them, if any."""
+        try:
+            self.keys.reload()
+        except SigningKeyError as error:
+            return str(error)
+        return ""
 
     async def compare(self) -> None:
         """Compare what is known with what exists; nothing is acted on before all is known."""
+        failures = 0
         while True:
             was_complete = self.relist.complete
             try:
                 await self.relist.compare()
+                failures = 0
             except (ApiException, aiohttp.ClientError, TimeoutError) as error:
-                logger.warning("Objects cannot be listed: %s", type(error).__name__)
+                failures += 1
+                logger.warning("Objects cannot be listed: %s", told(error))
             if self.relist.complete and not was_complete:
                 self.look_at_all()
-            await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
+            if failures:
+                await asyncio.sleep(backoff_seconds(failures, jitter=1))
+            else:
+                await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
 
     def look_at_all(self) -> None:
         """Enqueue all services."""
         self.queue.add_idle(self.cluster.services)
 
-    def gone(self, kind: str, key: ServiceKey) -> None:
+    def gone(self, kind: str, key: ServiceKey, uid: str) -> None:
         """An object was deleted: what we wrote of it is history."""
         if kind == KIND:
             self.memory.forget(key)
-        self.memory.children.forget((kind, key))
+        else:
+            self.memory.children.deleted((kind, key), uid)
 
     def alive(self) -> None:
         """An event of the Lease came through: the watch is alive."""
@@ -160,6 +176,8 @@ class Operator:
         Raises:
             RuntimeError: events have not been processed for too long.
         """
+        if self.relist.overlooked:
+            raise RuntimeError(f"the watches do not show {self.relist.overlooked} objects")
         silence = time.monotonic() - self.last_sign_of_life
         if silence > SILENCE_SECONDS:
             raise RuntimeError(f"no event of Lease {LEASE_NAME} for {silence:.0f} s")
@@ -203,6 +221,8 @@ def configure_logging(log_format: str) -> None:
     kopf.configure(log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
     for chatty in ("kopf.objects", "kopf.activities.probe", "aiohttp.access"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # A failed probe is told in one line; this would add a traceback to each.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
 
 
 def main() -> None:

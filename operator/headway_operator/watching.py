@@ -36,14 +36,14 @@ class Listener:
 
     Attributes:
         changed: a service, or something that belongs to it, has changed.
-        gone: an object is gone: its kind, and the service it belonged to.
+        gone: an object is gone: its kind, the service it belonged to, and its uid.
         alive: a renewal of the operator's Lease came through the watch.
         check: raises if the operator is not alive.
         stopping: the operator is being stopped.
     """
 
     changed: Callable[[ServiceKey], None]
-    gone: Callable[[str, ServiceKey], None]
+    gone: Callable[[str, ServiceKey, str], None]
     alive: Callable[[], None]
     check: Callable[[], None]
     stopping: Callable[[], None]
@@ -104,7 +104,7 @@ def _watch_services(
             return
         if event["type"] == "DELETED":
             cluster.services.drop(record.uid)
-            listener.gone(KIND, record.key)
+            listener.gone(KIND, record.key, record.uid)
         else:
             cluster.services.put(record.key, record)
         listener.changed(record.key)
@@ -115,7 +115,7 @@ def _watch_children(registry: kopf.OperatorRegistry, cluster: Cluster, listener:
         record = child_record({"kind": resource.kind, **event["object"]})
         if event["type"] == "DELETED":
             cluster.children.drop(record.uid)
-            listener.gone(record.kind, record.key)
+            listener.gone(record.kind, record.key, record.uid)
         else:
             cluster.children.put(record.key, record)
         listener.changed(record.key)

@@ -8,6 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, TypeVar
 
+from headway_operator.errors import told
 from headway_operator.metrics import QUEUE_DEPTH
 
 KeyT = TypeVar("KeyT")
@@ -107,8 +108,7 @@ class WorkQueue(Generic[KeyT]):
     def _failed(self, key: KeyT, error: Exception) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = backoff_seconds(failures, random.random())  # noqa: S311 - jitter is no secret
-        # The type only: a server's text may quote objects and their values.
-        logger.warning("%s: %s; next try in %.1f s", key, type(error).__name__, delay)
+        logger.warning("%s: %s; next try in %.1f s", key, told(error), delay)
         logger.debug("%s", key, exc_info=error)
         self._delayed[key] = asyncio.get_running_loop().call_later(delay, self._retry, key)
 

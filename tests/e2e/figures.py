@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.lab.paths import Paths
-from tests.e2e import audit, stack
+from tests.e2e import audit, faults, stack
 from tests.e2e.demo import MODEL, NAMESPACE, seconds_to_first_token, wait_until_ready
 from tests.e2e.kube import Cluster
 from tests.e2e.load import Load
-from tests.e2e.service import KIND, Service, pod_metrics
+from tests.e2e.service import KIND, Service, pod_metrics, polling
 
 POLICY_CHANGES = 100
 IDLE_SECONDS = 600
@@ -51,6 +51,7 @@ def main() -> int:
     with cluster.proxy() as api_url:
         figures |= measure_start(service, api_url)
         figures |= asyncio.run(measure_policy_changes(service, api_url))
+        figures |= measure_killed_engine(service)
         figures |= measure_idle(cluster)
     write(arguments.file, cluster, figures)
     return 0
@@ -121,6 +122,24 @@ def _plugin_share(begin: dict[str, float], end: dict[str, float]) -> float:
 
 def _value(metrics: dict[str, float], name: str) -> float:
     return next((v for key, v in metrics.items() if key.split("{")[0] == name), float("nan"))
+
+
+def measure_killed_engine(service: Service) -> dict[str, Any]:
+    """Kill the engine process; seconds until its pod is not ready, and until it is again."""
+    pod = service.pods()[0]["metadata"]["name"]
+    faults.kill_children(service.cluster, NAMESPACE, pod, "engine", "EngineCore")
+    begin, seconds = time.monotonic(), {}
+    for name, wanted in (("not_ready", "False"), ("ready_again", "True")):
+        for found in polling(lambda: _pod_ready(service), 300, period_s=0.05):
+            if found == wanted:
+                break
+        seconds[f"engine_killed_to_{name}_s"] = round(time.monotonic() - begin, 2)
+    return seconds
+
+
+def _pod_ready(service: Service) -> str:
+    (pod,) = service.pods()
+    return next(str(c["status"]) for c in pod["status"]["conditions"] if c["type"] == "Ready")
 
 
 def measure_idle(cluster: Cluster) -> dict[str, Any]:

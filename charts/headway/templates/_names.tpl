@@ -32,6 +32,25 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{/* One set of watches looks at the operator's own namespace too, where its Lease is; it serves nothing there. */}}
+{{- define "headway.watchRules" -}}
+- apiGroups: [headway.dev]
+  resources: [inferenceservices]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [pods, services, configmaps]
+  verbs: [list, watch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [list, watch]
+{{- end -}}
+
 {{/* What the operator does where services live: cluster-wide, or in each of watchNamespaces. */}}
 {{- define "headway.serviceRules" -}}
 - apiGroups: [headway.dev]

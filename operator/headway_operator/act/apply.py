@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ from headway_operator.act.cluster_client import ClusterClient
 from headway_operator.act.lease import Leadership
 from headway_operator.decide import Application
 from headway_operator.decide.children import applied_hash
+from headway_operator.errors import told
 from headway_operator.metrics import WRITES
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.memory import Memory
@@ -29,6 +31,9 @@ _RETRY_REFUSED_SECONDS = 60
 _MAX_FIELDS = 3
 _FIELD = re.compile(r"[A-Za-z][-\w.\[\]/]{0,199}\Z", re.ASCII)
 _UNDECLARED = re.compile(r"\.(spec[-\w.\[\]]{0,199}): field not declared in schema", re.ASCII)
+
+
+logger = logging.getLogger(__name__)
 
 
 class Applier:
@@ -54,6 +59,8 @@ class Applier:
             if not _is_refusal(error):
                 raise
             known = refusals.get(application.kind)
+            if known is None:
+                logger.warning("%s: %s refused: %s", service.key, application.kind, told(error))
             refusals[application.kind] = _refusal(application, error, now)
             return known is None
         WRITES.labels(kind=application.kind).inc()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+import aiohttp
 from kubernetes.aio import client, config
+from kubernetes.aio.client import ApiException
 from kubernetes.aio.dynamic import DynamicClient
 from kubernetes.aio.dynamic.exceptions import NotFoundError
 from kubernetes.aio.dynamic.resource import Resource
 
 from headway_operator.api import GROUP, KIND, PLURAL, VERSION
 from headway_operator.api.labels import FIELD_MANAGER, child_name
+from headway_operator.errors import told
 from headway_operator.observe.records import ChildRecord, ServiceKey
 from headway_operator.observe.trimming import child_record
 
@@ -39,6 +43,9 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
     "PodDisruptionBudget": ("policy", "v1", "poddisruptionbudgets"),
     "Service": ("", "v1", "services"),
 }
+
+
+logger = logging.getLogger(__name__)
 
 
 class DefinitionMissingError(Exception):
@@ -145,9 +152,15 @@ class ClusterClient:
         Raises:
             DefinitionMissingError: it is not installed.
         """
-        for _ in range(_DEFINITION_TRIES):
-            if await self._serves_definition():
-                return
+        tries = 0
+        while tries < _DEFINITION_TRIES:
+            try:
+                if await self._serves_definition():
+                    return
+                tries += 1
+            except (ApiException, aiohttp.ClientError, TimeoutError) as error:
+                # Ending would only lead to restarts with ever longer pauses between them.
+                logger.warning("The API server does not answer: %s", told(error))
             await asyncio.sleep(_DEFINITION_RETRY_SECONDS)
         raise DefinitionMissingError(
             f"CustomResourceDefinition {PLURAL}.{GROUP} is not installed: "
@@ -162,10 +175,14 @@ class ClusterClient:
         return True
 
     async def _request(self, method: str, path: str, **options: Any) -> Object:
-        response = await self._dynamic.request(
-            method, path, serialize=False, _request_timeout=_TIMEOUT_SECONDS, **options
-        )
-        answer: Object = await response.json()
+        try:
+            response = await self._dynamic.request(
+                method, path, serialize=False, _request_timeout=_TIMEOUT_SECONDS, **options
+            )
+            answer: Object = await response.json()
+        except (ApiException, aiohttp.ClientError, TimeoutError) as error:
+            error.add_note(f"({method.upper()} {path})")
+            raise
         return answer
 
     def _resource(self, kind: str) -> Resource:

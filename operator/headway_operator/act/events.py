@@ -13,6 +13,7 @@ from headway_operator.act.cluster_client import ClusterClient
 from headway_operator.act.lease import Leadership
 from headway_operator.api import API_VERSION, KIND
 from headway_operator.decide import Notice
+from headway_operator.errors import told
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.records import ServiceRecord
 from headway_operator.render.hashing import content_hash
@@ -48,7 +49,7 @@ class EventRecorder:
                 patch = {"count": count, "lastTimestamp": now.text}
                 await self._cluster.merge("Event", service.key.namespace, name, patch)
         except (ApiException, aiohttp.ClientError, TimeoutError) as error:
-            logger.warning("%s: event %s not written: %s", service.key, notice.reason, error)
+            logger.warning("%s: event %s not written: %s", service.key, notice.reason, told(error))
             count = 0  # it may have expired: begin anew
         self._remember(name, count)
 

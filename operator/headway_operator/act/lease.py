@@ -18,6 +18,7 @@ from kubernetes.aio.client import ApiException
 from kubernetes.aio.dynamic.exceptions import ConflictError
 
 from headway_operator.act.cluster_client import ClusterClient
+from headway_operator.errors import told
 
 LEASE_NAME = "headway-operator"
 LEASE_SECONDS = 15
@@ -28,6 +29,10 @@ _VALID_SECONDS = 10
 _RELEASE_TIMEOUT_SECONDS = 2
 
 logger = logging.getLogger(__name__)
+
+
+def _minutes_since_1970() -> int:
+    return int(time.time() // 60)
 
 
 class NotLeaderError(Exception):
@@ -51,7 +56,6 @@ class Leadership:
         self._on_acquired = on_acquired
         self._clock = clock
         self._epoch = 0
-        self._lowest_epoch = 1
         self._valid_until = float("-inf")
         self._seen: tuple[Any, Any] | None = None
         self._seen_at = float("-inf")
@@ -70,10 +74,6 @@ class Leadership:
         if self.epoch is None:
             raise NotLeaderError
 
-    def outrank(self, epoch: int) -> None:
-        """Begin a term above one that a sidecar has seen: the Lease was deleted in between."""
-        self._lowest_epoch = max(self._lowest_epoch, epoch + 1)
-
     async def run(self) -> None:
         """Acquire and renew until cancelled; then hand the Lease back."""
         try:
@@ -90,7 +90,7 @@ class Leadership:
         except ConflictError:
             logger.debug("Somebody else wrote the Lease first")
         except (ApiException, aiohttp.ClientError, TimeoutError) as error:
-            logger.warning("The Lease cannot be renewed: %s", type(error).__name__)
+            logger.warning("The Lease cannot be renewed: %s", told(error))
 
     async def acquire_or_renew(self) -> None:
         """One attempt.
@@ -125,14 +125,21 @@ class Leadership:
     def _next_spec(self, old: dict[str, Any]) -> dict[str, Any]:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         renewed = old.get("holderIdentity") == self._identity
-        transitions = old.get("leaseTransitions", 0) + (0 if renewed else 1)
+        transitions = old.get("leaseTransitions", 0)
         return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": LEASE_SECONDS,
             "acquireTime": old.get("acquireTime", now) if renewed else now,
             "renewTime": now,
-            "leaseTransitions": max(transitions, self._lowest_epoch),
+            "leaseTransitions": transitions if renewed else self._next_term(transitions),
         }
+
+    def _next_term(self, last: int) -> int:
+        """Above every earlier term, also if the Lease, and with it the count, was lost.
+
+        Terms last for longer than a minute on average, so the minutes since 1970 stay ahead.
+        """
+        return max(last + 1, self._epoch + 1, _minutes_since_1970())
 
     def _metadata(self) -> dict[str, Any]:
         labels = {"app.kubernetes.io/name": "headway"}

@@ -10,7 +10,7 @@ from headway_operator.act.signing import KeyRing
 from headway_operator.metrics import PUSH_SECONDS, PUSHES
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.sidecar_client import Answer, SidecarClient
-from headway_operator.observe.sidecars import Outcome, Sidecars, parse_stamp
+from headway_operator.observe.sidecars import ACCEPTED, Outcome, Sidecars, parse_stamp
 from headway_runtime.policy import Policy, SignedPolicy, Stamp
 
 
@@ -26,7 +26,7 @@ class PolicyPusher:
         self._sidecars = sidecars
 
     async def push(self, policy: Policy, pods: Sequence[PodRecord]) -> bool:
-        """Deliver a policy. Returns whether any pod answered otherwise than the last time.
+        """Deliver a policy. Returns whether any pod took it, or refuses it since now.
 
         Raises:
             NotLeaderError: this process does not lead (any more).
@@ -35,9 +35,11 @@ class PolicyPusher:
             return False
         self._leadership.require()
         signed = self._keys.sign(policy)
-        return any(await asyncio.gather(*(self._push_to(pod, signed) for pod in pods)))
+        return any(await asyncio.gather(*(self._push_to(pod, policy, signed) for pod in pods)))
 
-    async def _push_to(self, pod: PodRecord, signed: Sequence[SignedPolicy]) -> bool:
+    async def _push_to(
+        self, pod: PodRecord, policy: Policy, signed: Sequence[SignedPolicy]
+    ) -> bool:
         outcome, stamp = Outcome.UNKNOWN_KEY, None
         for envelope in signed:
             with PUSH_SECONDS.time():
@@ -46,15 +48,9 @@ class PolicyPusher:
             PUSHES.labels(outcome=outcome).inc()
             if outcome is not Outcome.UNKNOWN_KEY:
                 break
-        if outcome is Outcome.OUTDATED and stamp is not None:
-            self._outrank(stamp)
+        if outcome in ACCEPTED and stamp != policy.stamp:
+            outcome = Outcome.UNEXPECTED
         return self._sidecars.pushed(pod.uid, outcome, stamp)
-
-    def _outrank(self, stamp: Stamp) -> None:
-        """A later term than ours, while we lead: the Lease and its count were deleted."""
-        epoch = self._leadership.epoch
-        if epoch is not None and stamp.epoch > epoch:
-            self._leadership.outrank(stamp.epoch)
 
 
 def _read(answer: Answer | None) -> tuple[Outcome, Stamp | None]:

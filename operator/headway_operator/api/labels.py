@@ -11,6 +11,12 @@ TEMPLATE_LABEL = "headway.dev/template"
 APPLIED_HASH = "headway.dev/applied-hash"
 """Annotation: hash of the object as last applied; while it holds, nothing is written."""
 
+TEMPLATE_INPUTS = "headway.dev/template-inputs"
+"""Annotation of a Deployment: hash of what its pod template was made from."""
+
+APPLIED_TEMPLATE = "headway.dev/applied-template"
+"""Annotation of a Deployment: its pod template as it was made, as JSON."""
+
 FIELD_MANAGER = "headway"
 
 MANAGED_BY = "app.kubernetes.io/managed-by"

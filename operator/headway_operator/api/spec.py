@@ -75,8 +75,8 @@ class Runtime(ApiModel):
     """Headway's own part of the pods."""
 
     image: ImageReference | None = None
-    """Image of the sidecar and of the plug-in. When absent, the running pods keep theirs and
-    new services get the operator's default, so that upgrading the operator restarts nothing."""
+    """Image of the sidecar and of the plug-in; the operator's default when absent. Running pods
+    keep theirs until model, engine or runtime changes: upgrading the operator restarts nothing."""
 
 
 class TrafficClass(ApiModel):

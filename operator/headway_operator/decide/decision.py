@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headway_operator.api import InferenceServiceSpec
-from headway_operator.decide.children import applications, children_of
+from headway_operator.decide.children import (
+    children_of,
+    due_applications,
+    needed_applications,
+    standing_refusals,
+)
 from headway_operator.decide.facts import Facts, gather_facts
 from headway_operator.decide.notices import decide_notices
 from headway_operator.decide.plan import Application, Plan
@@ -26,8 +33,13 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     published = decide_policy(snapshot, spec, now)
     deployment = next(child for child in children if child["kind"] == "Deployment")
     template = template_hash(deployment["spec"]["template"])
+    needed = needed_applications(snapshot, children)
+    refusals = standing_refusals(snapshot, needed)
     facts = gather_facts(snapshot, spec, published, template, now)
-    return _plan(facts, applications(snapshot, children, now))
+    return _plan(
+        replace(facts, refusals=refusals),
+        due_applications(needed, refusals, now),
+    )
 
 
 def _plan(facts: Facts, applied: tuple[Application, ...]) -> Plan:

@@ -10,7 +10,7 @@ from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.problems import Problem
 from headway_operator.observe.records import PodRecord, RolloutRecord
-from headway_operator.observe.snapshot import PublishedPolicy, Snapshot
+from headway_operator.observe.snapshot import PublishedPolicy, Refusal, Snapshot
 
 _ENDED = frozenset({"Failed", "Succeeded"})
 
@@ -31,6 +31,7 @@ class Facts:
         loaded: how many of the current pods have loaded the model.
         problem: what is wrong with the current pods, or with making them.
         overdue: the rollout made no progress for as long as an engine may take to start.
+        refusals: objects that are needed and that the API server does not take.
     """
 
     snapshot: Snapshot
@@ -44,6 +45,7 @@ class Facts:
     loaded: int = 0
     problem: Problem | None = None
     overdue: bool = False
+    refusals: tuple[Refusal, ...] = ()
 
 
 def gather_facts(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.verdict import Check, Verdict
+from headway_operator.observe.snapshot import Refusal
+
+_FORBIDDEN = 403
 
 
 def invalid_spec(facts: Facts) -> Verdict | None:
@@ -26,14 +29,25 @@ def name_taken(facts: Facts) -> Verdict | None:
 
 def refused(facts: Facts) -> Verdict | None:
     """The API server does not take one of the service's objects."""
-    for refusal in facts.snapshot.refusals:
-        fields = ", ".join(refusal.fields) or "see the operator's log"
+    for refusal in facts.refusals:
+        if refusal.status == _FORBIDDEN:
+            return _forbidden(refusal)
+        fields = f": {', '.join(refusal.fields)}" if refusal.fields else ""
         text = (
-            f"The API server refused the {refusal.kind} (HTTP {refusal.status}): {fields}. "
+            f"The API server refused the {refusal.kind} (HTTP {refusal.status}){fields}. "
             f"Correct the spec; if somebody else changed the {refusal.kind}, delete it"
         )
         return Verdict("False", "ObjectRefused", text, alarming=True)
     return None
+
+
+def _forbidden(refusal: Refusal) -> Verdict:
+    text = (
+        f"The operator is not allowed to write the {refusal.kind} (HTTP {refusal.status}): check "
+        "the operator's role, quotas and admission policies, and that the namespace is not being "
+        "deleted. It is tried again every minute"
+    )
+    return Verdict("False", "Forbidden", text, alarming=True)
 
 
 def broken(facts: Facts) -> Verdict | None:

@@ -9,7 +9,10 @@ from headway_operator.decide.verdict import Verdict, first
 
 def ready(facts: Facts) -> Verdict:
     """Whether every wanted pod, made from the current spec, answers and has a policy."""
-    checks = (*FUNDAMENTAL, _no_replicas, _all_ready, broken, overdue, _rolling_out, _starting)
+    checks = (
+        *(*FUNDAMENTAL, _predecessor, _no_replicas, _all_ready),
+        *(broken, overdue, _rolling_out, _starting),
+    )
     return first(checks, facts)
 
 
@@ -21,6 +24,15 @@ def model_loaded(facts: Facts) -> Verdict:
 def progressing(facts: Facts) -> Verdict:
     """Whether pods are being started or replaced."""
     return first((*FUNDAMENTAL, _up_to_date, _stuck, overdue, _moving), facts)
+
+
+def _predecessor(facts: Facts) -> Verdict | None:
+    """A service that was deleted and made again at once waits for the old one's objects to go."""
+    if not facts.snapshot.leftovers:
+        return None
+    kinds = ", ".join(facts.snapshot.leftovers)
+    text = f"Waiting until {kinds} of the deleted InferenceService of this name is gone"
+    return Verdict("False", "WaitingForDeletion", text)
 
 
 def _no_replicas(facts: Facts) -> Verdict | None:
@@ -61,7 +73,8 @@ def _loading(facts: Facts) -> Verdict:
 
 
 def _up_to_date(facts: Facts) -> Verdict | None:
-    if facts.outdated or facts.ready < facts.wanted or len(facts.current) > facts.wanted:
+    moving = facts.ready < facts.wanted or len(facts.current) > facts.wanted
+    if moving or facts.outdated or facts.snapshot.leftovers:
         return None
     return Verdict("False", "UpToDate", "The pods are as the spec wants them")
 
@@ -71,5 +84,5 @@ def _stuck(facts: Facts) -> Verdict | None:
 
 
 def _moving(facts: Facts) -> Verdict:
-    verdict = _rolling_out(facts) or _starting(facts)
+    verdict = _predecessor(facts) or _rolling_out(facts) or _starting(facts)
     return Verdict("True", verdict.reason, verdict.message)

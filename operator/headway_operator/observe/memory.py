@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from headway_operator.observe.memo import Memo
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
@@ -21,11 +22,13 @@ class ServiceMemory:
         uid: of the service; another one of the same name starts anew.
         published: the policy decided last.
         refusals: objects the API server did not take, by kind.
+        memo: results of decisions about it.
     """
 
     uid: str
     published: PublishedPolicy | None = None
     refusals: dict[str, Refusal] = field(default_factory=dict)
+    memo: Memo = field(default_factory=Memo)
     _generation: int = -1
     _parsed: ParsedSpec = field(default_factory=lambda: ParsedSpec(None))
 

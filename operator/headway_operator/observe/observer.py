@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from enum import Enum, auto
 from typing import Protocol
 
 from headway_operator.observe.classify import sorted_by_name
@@ -29,25 +30,30 @@ class Observer:
 
     async def snapshot(self, key: ServiceKey, operator: OperatorFacts) -> Snapshot | None:
         """The service as it is now; None if there is nothing to decide about."""
-        service = self.memory.services.latest(key, self.cluster.service(key))
+        watched = self.cluster.service(key)
+        # One that the watch does not show is gone, whatever was answered to our last write of it.
+        service = watched and self.memory.services.latest(key, watched)
         if service is None or service.deleting:
             self.memory.forget(key)
             return None
         remembered = self.memory.of(service)
         parsed = remembered.parsed(service)
-        ours, foreign = _by_owner(service.uid, await self._children(key))
+        children = await self._children(key)
+        owners = {child.kind: _owner(service.uid, child) for child in children}
         pods = tuple(sorted_by_name(self.cluster.pods.get(key, ())))
         return Snapshot(
             service=service,
             operator=operator,
             spec=parsed.spec,
             spec_problem=parsed.problem,
-            children={child.kind: child for child in ours},
-            foreign=tuple(child.kind for child in foreign),
+            children={child.kind: child for child in children if owners[child.kind] is Owner.US},
+            foreign=_kinds(owners, Owner.SOMEBODY_ELSE),
+            leftovers=_kinds(owners, Owner.PREDECESSOR),
             pods=pods,
             reports={pod.uid: self.memory.sidecars.report(pod.uid) for pod in pods},
             refusals=tuple(remembered.refusals.values()),
             published=remembered.published,
+            memo=remembered.memo,
         )
 
     async def _children(self, key: ServiceKey) -> list[ChildRecord]:
@@ -65,14 +71,23 @@ class Observer:
         return found
 
 
-def _by_owner(
-    service_uid: str, children: Iterable[ChildRecord]
-) -> tuple[list[ChildRecord], list[ChildRecord]]:
-    """Ours, and somebody else's. Without an owner, it is ours only if we have applied it."""
-    ours: list[ChildRecord] = []
-    foreign: list[ChildRecord] = []
-    for child in children:
-        owned = child.controller_uid == service_uid
-        orphan = child.controller_uid is None and child.applied_hash is not None
-        (ours if owned or orphan else foreign).append(child)
-    return ours, foreign
+class Owner(Enum):
+    """Whose an object is that has our name."""
+
+    US = auto()
+    PREDECESSOR = auto()
+    """A service of the same name that was deleted: the cluster is about to delete it too."""
+    SOMEBODY_ELSE = auto()
+
+
+def _owner(service_uid: str, child: ChildRecord) -> Owner:
+    """Without an owner it is ours only if we have applied it."""
+    if child.controller_uid == service_uid:
+        return Owner.US
+    if child.applied_hash is None:
+        return Owner.SOMEBODY_ELSE
+    return Owner.US if child.controller_uid is None else Owner.PREDECESSOR
+
+
+def _kinds(owners: Mapping[str, Owner], wanted: Owner) -> tuple[str, ...]:
+    return tuple(kind for kind, owner in owners.items() if owner is wanted)

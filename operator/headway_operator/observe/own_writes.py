@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
+
+_DELETIONS_REMEMBERED = 512
+"""A write takes seconds at most; only deletions during one matter."""
 
 
 class Versioned(Protocol):
@@ -26,10 +30,17 @@ class OwnWrites(Generic[RecordT]):
 
     def __init__(self) -> None:
         self._written: dict[Hashable, RecordT] = {}
+        self._deleted: deque[str] = deque(maxlen=_DELETIONS_REMEMBERED)
 
     def note(self, name: Hashable, record: RecordT) -> None:
         """Remember the object as the API server answered it."""
-        self._written[name] = record
+        if record.uid not in self._deleted:
+            self._written[name] = record
+
+    def deleted(self, name: Hashable, uid: str) -> None:
+        """The object was deleted; an answer to a write of it may still be on its way."""
+        self._deleted.append(uid)
+        self.forget(name)
 
     def forget(self, name: Hashable) -> None:
         """The object is gone."""

@@ -51,17 +51,30 @@ class ConditionRecord:
 
 
 @dataclass(frozen=True)
+class AppliedTemplate:
+    """A pod template as it was last applied, from the Deployment's annotations.
+
+    Attributes:
+        inputs: hash of what it was made from.
+        text: the template, as JSON; it may have been tampered with.
+    """
+
+    inputs: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class RolloutRecord:
     """State of a Deployment.
 
     Attributes:
-        runtime_image: Headway's image in its pod template; None where there is none.
+        template: its pod template as it was applied; None where that is not known.
         generation, observed_generation: its spec's, and the one its status is about.
         replicas: pods that exist, of any template.
         conditions: by type.
     """
 
-    runtime_image: str | None
+    template: AppliedTemplate | None
     generation: int
     observed_generation: int
     replicas: int

@@ -30,6 +30,9 @@ class Relist:
         self._lister = lister
         self._on_missed = on_missed
         self._awaited: set[str] | None = None
+        self._unseen: set[str] = set()
+        self.overlooked = 0
+        """Objects that the watches have not shown from one comparison to the next: one is dead."""
 
     @property
     def complete(self) -> bool:
@@ -48,5 +51,8 @@ class Relist:
             key = self._cluster.drop(uid)
             if key is not None:
                 self._on_missed(key)
-        awaited = existing if self._awaited is None else self._awaited & existing
-        self._awaited = awaited - self._cluster.uids()
+        unseen = existing - self._cluster.uids()
+        self._awaited = unseen if self._awaited is None else self._awaited & unseen
+        if self.complete:
+            self.overlooked = len(unseen & self._unseen)
+            self._unseen = unseen

@@ -46,8 +46,10 @@ class SidecarClient:
         url = f"http://{host}:{self._port}{path}"
         async with self._slots:
             try:
-                async with self._open_session().request(method, url, data=body) as response:
-                    return _parse(await response.content.read(_MAX_ANSWER_BYTES))
+                async with self._open_session().request(
+                    method, url, data=body, allow_redirects=False
+                ) as response:
+                    return _parse(await _read(response.content))
             except (aiohttp.ClientError, OSError, TimeoutError):
                 return None
 
@@ -58,9 +60,19 @@ class SidecarClient:
                 connector=aiohttp.TCPConnector(limit=_CONCURRENT_REQUESTS, force_close=True),
                 timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS),
                 headers={"Content-Type": "application/json"},
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
                 trust_env=False,
             )
         return self._session
+
+
+async def _read(content: aiohttp.StreamReader) -> bytes:
+    """The whole body, or as much of it as an answer may have; it may come in pieces."""
+    text = b""
+    while len(text) < _MAX_ANSWER_BYTES and not content.at_eof():
+        text += await content.read(_MAX_ANSWER_BYTES - len(text))
+    return text
 
 
 def _parse(text: bytes) -> Answer | None:

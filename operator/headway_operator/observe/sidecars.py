@@ -30,6 +30,9 @@ class Outcome(enum.StrEnum):
     """An answer that no sidecar gives."""
 
 
+ACCEPTED = frozenset({Outcome.APPLIED, Outcome.ALREADY_APPLIED})
+
+
 @dataclass(frozen=True)
 class SidecarReport:
     """What is known of one pod's sidecar.
@@ -58,14 +61,14 @@ class Sidecars:
     def pushed(self, pod_uid: str, outcome: Outcome, stamp: Stamp | None) -> bool:
         """Note the answer to a pushed policy; the stamp is the one the sidecar now holds.
 
-        Returns whether it tells anything new.
+        Returns whether that is news. A sidecar that refuses in ever new words tells none: whoever
+        hears of news looks at the service at once, and would do nothing else.
         """
-        accepted = outcome in {Outcome.APPLIED, Outcome.ALREADY_APPLIED}
         old = self.report(pod_uid)
-        refusal = None if accepted else outcome
+        refusal = None if outcome in ACCEPTED else outcome
         new = replace(old, stamp=stamp or old.stamp, refusal=refusal)
         self._reports[pod_uid] = new
-        return new != old
+        return new != old and (refusal is None or old.refusal is None)
 
     def polled(self, pod_uid: str, status: Mapping[str, Any]) -> bool:
         """Note an answer to ``GET /v1/status``. Returns whether it tells anything new."""

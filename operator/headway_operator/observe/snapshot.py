@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headway_operator.api import InferenceServiceSpec
+from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import (
     ChildRecord,
     PodRecord,
@@ -35,7 +36,7 @@ class OperatorFacts:
 
     Attributes:
         namespace: where it runs.
-        runtime_image: Headway's image for services that neither pin one nor run one.
+        runtime_image: Headway's image for pods whose service pins none.
         public_keys: one key, or two while keys are rotated.
         epoch: its term of leadership; grows with every change of leader.
     """
@@ -90,11 +91,13 @@ class Snapshot:
         spec_problem: why it cannot be read.
         children: its objects, by kind.
         foreign: kinds of which an object has our name but belongs to somebody else.
+        leftovers: kinds of which an object of a deleted service of our name is still there.
         pods: its pods, old and new, in order of their names.
         reports: what their sidecars said, by pod uid.
         refusals: objects the API server does not take.
         published: the policy decided last in this term; None at first.
         operator: facts about the operator itself.
+        memo: results of earlier decisions; they save time and change nothing.
     """
 
     service: ServiceRecord
@@ -103,10 +106,12 @@ class Snapshot:
     spec_problem: str = ""
     children: Mapping[str, ChildRecord] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
     pods: tuple[PodRecord, ...] = ()
     reports: Mapping[str, SidecarReport] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     published: PublishedPolicy | None = None
+    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
     @property
     def rollout(self) -> RolloutRecord | None:

@@ -12,12 +12,14 @@ from pydantic import ValidationError
 from headway_operator.api import InferenceServiceStatus
 from headway_operator.api.labels import (
     APPLIED_HASH,
+    APPLIED_TEMPLATE,
     FIELD_MANAGER,
-    INSTALL,
+    TEMPLATE_INPUTS,
     TEMPLATE_LABEL,
     service_of,
 )
 from headway_operator.observe.records import (
+    AppliedTemplate,
     ChildRecord,
     ConditionRecord,
     ContainerRecord,
@@ -111,17 +113,10 @@ def _owned_fields(managed_fields: Iterable[Body]) -> str:
 
 
 def _rollout(body: Body) -> RolloutRecord:
-    status = body.get("status", {})
-    pod_spec = body.get("spec", {}).get("template", {}).get("spec", {})
+    status, annotations = body.get("status", {}), body["metadata"].get("annotations", {})
+    inputs, text = annotations.get(TEMPLATE_INPUTS), annotations.get(APPLIED_TEMPLATE)
     return RolloutRecord(
-        runtime_image=next(
-            (
-                each.get("image")
-                for each in pod_spec.get("initContainers", ())
-                if each["name"] == INSTALL
-            ),
-            None,
-        ),
+        template=AppliedTemplate(inputs, text) if inputs and text else None,
         generation=body["metadata"].get("generation", 0),
         observed_generation=status.get("observedGeneration", 0),
         replicas=status.get("replicas", 0),

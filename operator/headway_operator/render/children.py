@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from headway_operator.api import API_VERSION, KIND, InferenceServiceSpec
 from headway_operator.api.labels import APPLIED_HASH, child_name
+from headway_operator.observe.records import AppliedTemplate
 from headway_operator.observe.snapshot import PublicKey
 from headway_operator.render.baseline import baseline_policy
 from headway_operator.render.deployment import deployment_spec, pod_template
@@ -19,6 +22,7 @@ from headway_operator.render.network import (
     network_policy_spec,
     service_spec,
 )
+from headway_operator.render.takeover import inputs_hash, kept_template, template_annotations
 from headway_runtime.policy import encode
 
 
@@ -29,34 +33,50 @@ class Blueprint:
     Attributes:
         namespace, name, uid, generation: of the InferenceService.
         spec: what the user declared.
-        runtime_image: Headway's image in the pods.
+        runtime_image: Headway's image for pods that are made anew.
         operator_namespace: where the operator runs; its pods may reach the policy port.
         public_keys: one key, or two while keys are rotated.
+        applied: the pod template as it was last applied; None where that is not known.
     """
 
     namespace: str
     name: str
     uid: str
     generation: int
-    spec: InferenceServiceSpec = field(hash=False, repr=False)
+    spec: InferenceServiceSpec = field(repr=False)
     runtime_image: str
     operator_namespace: str
     public_keys: tuple[PublicKey, ...]
+    applied: AppliedTemplate | None = None
 
 
 def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
     """The objects of a service in the order in which they are applied: what pods need first."""
     name, spec = blueprint.name, blueprint.spec
-    template = pod_template(name, blueprint.uid, spec, blueprint.runtime_image)
+    inputs = inputs_hash(name, blueprint.uid, spec)
+    template = kept_template(blueprint.applied, inputs) or _new_template(blueprint)
     network_policy = network_policy_spec(name, blueprint.operator_namespace)
     contents = (
         ("v1", "ConfigMap", {"data": _policy_data(blueprint)}),
         ("networking.k8s.io/v1", "NetworkPolicy", {"spec": network_policy}),
         ("v1", "Service", {"spec": service_spec(name)}),
         ("policy/v1", "PodDisruptionBudget", {"spec": disruption_budget_spec(name)}),
-        ("apps/v1", "Deployment", {"spec": deployment_spec(name, spec, template)}),
     )
-    return tuple(_child(blueprint, *content) for content in contents)
+    return (
+        *(_child(blueprint, *content) for content in contents),
+        _child(
+            blueprint,
+            "apps/v1",
+            "Deployment",
+            {"spec": deployment_spec(name, spec, template)},
+            template_annotations(template, inputs),
+        ),
+    )
+
+
+def _new_template(blueprint: Blueprint) -> dict[str, Any]:
+    image = blueprint.spec.runtime.image or blueprint.runtime_image
+    return pod_template(blueprint.name, blueprint.uid, blueprint.spec, image)
 
 
 def _policy_data(blueprint: Blueprint) -> dict[str, str]:
@@ -69,16 +89,22 @@ def _policy_data(blueprint: Blueprint) -> dict[str, str]:
 
 
 def _child(
-    blueprint: Blueprint, api_version: str, kind: str, content: dict[str, Any]
+    blueprint: Blueprint,
+    api_version: str,
+    kind: str,
+    content: dict[str, Any],
+    annotations: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     metadata = {
         "name": child_name(kind, blueprint.name),
         "namespace": blueprint.namespace,
         "labels": object_labels(blueprint.name),
         "ownerReferences": [_owner(blueprint)],
+        **({"annotations": dict(annotations)} if annotations else {}),
     }
     child = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
-    return {**child, "metadata": {**metadata, "annotations": {APPLIED_HASH: content_hash(child)}}}
+    hashed = {**annotations, APPLIED_HASH: content_hash(child)}
+    return {**child, "metadata": {**metadata, "annotations": hashed}}
 
 
 def _owner(blueprint: Blueprint) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, Self
@@ -101,9 +102,17 @@ class FakeCluster:
 class FakeSidecar:
     """A sidecar's policy API on a free local port."""
 
-    def __init__(self, answer: Any, status: int = 200) -> None:
+    def __init__(
+        self,
+        answer: Any,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        pieces: int = 1,
+    ) -> None:
         self.answer = answer
         self.status = status
+        self.headers = headers
+        self.pieces = pieces
         self.received: list[bytes] = []
         application = web.Application()
         application.router.add_put("/v1/policy", self._put)
@@ -126,14 +135,20 @@ class FakeSidecar:
         assert port is not None
         return port
 
-    async def _put(self, request: web.Request) -> web.Response:
+    async def _put(self, request: web.Request) -> web.StreamResponse:
         self.received.append(await request.read())
-        return self._respond()
+        return await self._respond(request)
 
-    async def _get(self, _request: web.Request) -> web.Response:
-        return self._respond()
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        return await self._respond(request)
 
-    def _respond(self) -> web.Response:
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
         answer = self.answer.pop(0) if isinstance(self.answer, list) else self.answer
         text = answer if isinstance(answer, str) else json.dumps(answer)
-        return web.Response(text=text, status=self.status)
+        response = web.StreamResponse(status=self.status, headers=self.headers)
+        await response.prepare(request)
+        size = len(text) // self.pieces + 1
+        for start in range(0, len(text), size):
+            await response.write(text[start : start + size].encode())
+            await asyncio.sleep(0.02 if self.pieces > 1 else 0)
+        return response

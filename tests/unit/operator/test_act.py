@@ -33,14 +33,10 @@ class Leading:
 
     def __init__(self) -> None:
         self.epoch: int | None = 2
-        self.outranked: list[int] = []
 
     def require(self) -> None:
         if self.epoch is None:
             raise NotLeaderError
-
-    def outrank(self, epoch: int) -> None:
-        self.outranked.append(epoch)
 
 
 def write_key(path: Path) -> Ed25519PrivateKey:
@@ -176,10 +172,40 @@ async def test_previous_key_is_tried_where_the_new_one_is_unknown(
     assert used == [each.public.key_id for each in keys.keys]
 
 
-async def test_later_term_than_ours_is_outranked(keys: KeyRing, leading: Leading) -> None:
-    async with FakeSidecar({"outcome": "Outdated", "stamp": "3.8.1"}, status=409) as sidecar:
-        await push_to(sidecar, keys, leading)
-    assert leading.outranked == [8]
+async def test_sidecar_that_claims_to_hold_another_policy_has_not_accepted_ours(
+    keys: KeyRing, leading: Leading
+) -> None:
+    async with FakeSidecar({"outcome": "Applied", "stamp": "9.9.9"}) as sidecar:
+        _, report = await push_to(sidecar, keys, leading)
+    assert report.refusal is Outcome.UNEXPECTED
+
+
+async def test_ever_new_refusals_are_news_once(keys: KeyRing, leading: Leading) -> None:
+    answers = [{"outcome": "Outdated", "stamp": f"3.9.{at}"} for at in range(3)]
+    async with FakeSidecar([*answers, {"outcome": "BadFormat"}], status=409) as sidecar:
+        client = SidecarClient(sidecar.port)
+        pushing = pusher(client, keys, leading, Sidecars())
+        news = [await pushing.push(POLICY, [POD]) for _ in range(4)]
+        await client.close()
+    assert news == [True, False, False, False]
+
+
+async def test_answer_in_pieces_is_read_whole() -> None:
+    async with FakeSidecar({"stamp": "3.2.1", "filler": "x" * 40_000}, pieces=3) as sidecar:
+        client = SidecarClient(sidecar.port)
+        answer = await client.status(POD)
+        await client.close()
+    assert answer is not None
+    assert answer["stamp"] == "3.2.1"
+
+
+async def test_redirections_are_not_followed(keys: KeyRing, leading: Leading) -> None:
+    async with FakeSidecar({"outcome": "Applied", "stamp": "3.2.1"}) as elsewhere:
+        target = f"http://127.0.0.1:{elsewhere.port}/v1/policy"
+        async with FakeSidecar({}, status=307, headers={"Location": target}) as sidecar:
+            _, report = await push_to(sidecar, keys, leading)
+    assert elsewhere.received == []
+    assert report.refusal is Outcome.UNEXPECTED
 
 
 async def test_who_does_not_lead_pushes_nothing(keys: KeyRing, leading: Leading) -> None:
@@ -269,14 +295,16 @@ async def test_repeated_event_raises_the_count(cluster: FakeCluster, leading: Le
 
 
 async def test_event_that_cannot_be_written_stops_nothing(
-    cluster: FakeCluster, leading: Leading
+    cluster: FakeCluster, leading: Leading, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = EventRecorder(cluster, leading, "me")  # type: ignore[arg-type]
     notice = Notice(warning=False, reason="Applied", message="m")
-    cluster.fails = [api_error(403)]
+    cluster.fails = [api_error(403, {"message": "quotes an object"})]
     await recorder.emit(service(), notice, NOW)
     await recorder.emit(service(), notice, NOW)
     assert cluster.writes == [("create", "Event")]
+    assert "ForbiddenError" in caplog.text
+    assert "quotes an object" not in caplog.text
 
 
 async def test_pods_get_their_policy_also_while_the_api_server_is_in_trouble(

@@ -16,6 +16,7 @@ from headway_operator.api.structural import structural_schema
 from tests.unit.operator.samples import spec
 
 CRD = Path(__file__).parents[3] / "crds" / "inferenceservices.headway.dev.yaml"
+CHART = Path(__file__).parents[3] / "charts" / "headway"
 MAX_BYTES = 200_000
 
 
@@ -37,6 +38,10 @@ def root() -> dict[str, Any]:
 
 def test_committed_definition_is_generated_from_the_models() -> None:
     assert yaml.safe_load(CRD.read_text("utf-8")) == custom_resource_definition()
+
+
+def test_chart_installs_the_committed_definition() -> None:
+    assert (CHART / "files" / CRD.name).read_bytes() == CRD.read_bytes()
 
 
 def test_definition_stays_small() -> None:

@@ -13,6 +13,7 @@ from kubernetes.aio.client import ApiException
 from headway_operator.act import cluster_client
 from headway_operator.act.cluster_client import ClusterClient, DefinitionMissingError
 from headway_operator.act.listing import WatchedObjects
+from headway_operator.errors import told
 from headway_operator.observe.records import ServiceKey
 from tests.unit.operator.samples import applied, rendered
 
@@ -24,6 +25,7 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.answers: dict[str, list[Any]] = {}
+        self.failures = 0
         self.requests: list[tuple[str, str, dict[str, str], str, str]] = []
 
     async def handle(self, request: web.Request) -> web.Response:
@@ -31,6 +33,9 @@ class FakeServer:
         query = dict(request.query)
         kind = request.headers.get("Content-Type", "")
         self.requests.append((request.method, request.path, query, kind, text))
+        if self.failures:
+            self.failures -= 1
+            return web.json_response({"kind": "Status", "code": 503}, status=503)
         answers = self.answers.get(request.path)
         if not answers:
             return web.json_response({"kind": "Status", "code": 404}, status=404)
@@ -126,6 +131,23 @@ async def test_everything_that_is_watched_is_listed(
     assert listed == {each for plurals in kinds.values() for each in plurals} - {
         "inferenceservices"
     }
+
+
+async def test_failure_names_the_request(connected: ClusterClient) -> None:
+    with pytest.raises(ApiException) as raised:
+        await connected.create("Event", {"metadata": {"namespace": "team", "name": "e"}})
+    assert told(raised.value) == "NotFoundError (POST /api/v1/namespaces/team/events)"
+
+
+async def test_start_waits_for_an_api_server_that_is_away(
+    server: FakeServer, connected: ClusterClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_client, "_DEFINITION_RETRY_SECONDS", 0)
+    monkeypatch.setattr(cluster_client, "_DEFINITION_TRIES", 1)
+    server.failures = 3
+    server.answers["/apis/headway.dev/v1alpha1"] = [{}]
+    await connected.wait_for_definition()
+    assert len(server.requests) == 4
 
 
 async def test_missing_definition_is_told(

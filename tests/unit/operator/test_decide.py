@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_operator.decide import decide
+from headway_operator.decide.children import applied_hash
 from headway_operator.decide.plan import Cause, Plan
 from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
 from headway_operator.observe.sidecars import Outcome, SidecarReport
@@ -80,12 +81,6 @@ def test_field_taken_by_somebody_else_is_taken_back() -> None:
     assert any(notice.reason == "Restored" and notice.warning for notice in plan.notices)
 
 
-def test_operator_upgrade_alone_changes_no_object() -> None:
-    before = with_rollout(snapshot(), runtime_image="registry/runtime:1")
-    upgraded = replace(before, operator=replace(OPERATOR, runtime_image="registry/runtime:2"))
-    assert decide(upgraded, NOW).applications == ()
-
-
 def test_pinned_runtime_image_wins() -> None:
     record = service(spec(runtime={"image": "mine:1"}), generation=2)
     before = replace(snapshot(), service=record, spec=snapshot(record).spec)
@@ -101,6 +96,18 @@ def test_somebody_elses_object_is_left_alone() -> None:
     assert "Deployment" not in [each.kind for each in plan.applications]
     assert condition(plan, "Ready")[:2] == ("False", "NameTaken")
     assert condition(plan, "Stalled")[0] == "True"
+
+
+def test_service_made_again_at_once_waits_for_the_old_objects_and_does_not_stall() -> None:
+    before = snapshot(children={}, leftovers=("Deployment",))
+    plan = decide(before, NOW)
+    assert "Deployment" not in [each.kind for each in plan.applications]
+    assert condition(plan, "Ready")[:2] == ("False", "WaitingForDeletion")
+    assert condition(plan, "Progressing")[:2] == ("True", "WaitingForDeletion")
+    assert condition(plan, "Stalled")[0] == "False"
+    assert not any(notice.warning for notice in plan.notices)
+    gone = decide(replace(before, leftovers=()), NOW)
+    assert "Deployment" in [each.kind for each in gone.applications]
 
 
 def test_refused_object_is_not_sent_again_at_once() -> None:
@@ -123,6 +130,22 @@ def test_refused_object_is_not_sent_again_at_once() -> None:
     changed = replace(refusal, applied_hash="other")
     again = decide(replace(before, refusals=(changed,)), NOW)
     assert "Deployment" in [each.kind for each in again.applications]
+
+
+def test_what_the_operator_may_not_do_is_told() -> None:
+    body = decide(snapshot(children={}), NOW).applications[-1].body
+    refusal = Refusal("Deployment", applied_hash(body), 403, (), None, later(60).unix)
+    told = condition(decide(snapshot(children={}, refusals=(refusal,)), NOW), "Ready")
+    assert told[:2] == ("False", "Forbidden")
+    assert "the operator's role" in told[2]
+
+
+def test_refusal_of_a_spec_that_was_put_back_is_history() -> None:
+    before = settled(snapshot(None, ready_pod()))
+    refusal = Refusal("Deployment", "of the spec in between", 422, (), 20, later(60).unix)
+    plan = decide(replace(before, refusals=(refusal,)), NOW)
+    assert condition(plan, "Ready")[0] == "True"
+    assert condition(plan, "Stalled")[0] == "False"
 
 
 # --- conditions

@@ -53,13 +53,29 @@ async def test_snapshot_has_everything_of_one_service() -> None:
     assert [each.name for each in found.pods] == ["demo-1", "demo-2"]
     assert len(found.children) == 5
     assert found.rollout is not None
-    assert found.rollout.runtime_image == OPERATOR.runtime_image
+    assert found.rollout.template is not None
 
 
 async def test_service_that_is_gone_or_going_has_no_snapshot() -> None:
     going = replace(service(), deleting=True)
     assert await observer(FakeCluster(), services=[]).snapshot(DEMO, OPERATOR) is None
     assert await observer(FakeCluster(), services=[going]).snapshot(DEMO, OPERATOR) is None
+
+
+async def test_answer_to_a_write_does_not_revive_a_service_that_is_gone() -> None:
+    watching = observer(FakeCluster(), services=[])
+    watching.memory.services.note(DEMO, service())
+    assert await watching.snapshot(DEMO, OPERATOR) is None
+
+
+def test_answer_to_a_write_does_not_revive_an_object_that_was_deleted() -> None:
+    writes: OwnWrites[Any] = OwnWrites()
+    writes.deleted(DEMO, service().uid)
+    writes.note(DEMO, service())
+    assert writes.latest(DEMO, None) is None
+    another = service(uid="another")
+    writes.note(DEMO, another)
+    assert writes.latest(DEMO, None) is another
 
 
 async def test_somebody_elses_unlabelled_object_is_noticed() -> None:
@@ -75,7 +91,8 @@ async def test_object_of_a_previous_service_of_the_name_is_not_ours() -> None:
     old = replace(child_record(applied(rendered()["Service"])), controller_uid="gone")
     found = await observer(FakeCluster(), children=[old]).snapshot(DEMO, OPERATOR)
     assert found is not None
-    assert found.foreign == ("Service",)
+    assert (found.foreign, found.leftovers) == ((), ("Service",))
+    assert "Service" not in found.children
 
 
 async def test_spec_is_parsed_once_per_generation() -> None:
@@ -222,6 +239,23 @@ async def test_cluster_is_known_when_all_that_existed_at_the_start_is() -> None:
     exists.uids |= {"newer"}
     await relist.compare()
     assert relist.complete
+
+
+async def test_watch_that_shows_nothing_any_more_is_noticed() -> None:
+    cluster = watched(pod("demo-1"))
+    exists = Exists(*cluster.uids())
+    relist = Relist(cluster, exists, lambda _: None)
+    await relist.compare()
+    exists.uids |= {"uid-of-demo-2"}
+    await relist.compare()
+    assert relist.overlooked == 0
+    exists.uids |= {"uid-of-demo-3"}
+    await relist.compare()
+    assert relist.overlooked == 1
+    cluster.pods.put(DEMO, pod("demo-2"))
+    cluster.pods.put(DEMO, pod("demo-3"))
+    await relist.compare()
+    assert relist.overlooked == 0
 
 
 def test_newest_service_of_a_name_counts() -> None:

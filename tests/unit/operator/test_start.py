@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.environment import Environment, EnvironmentVariableError
+from headway_operator.main import Operator
 from headway_operator.watching import watch_settings
+from tests.unit.operator.fakes import FakeCluster
 from tests.unit.operator.samples import spec
 
 VARIABLES = {
@@ -19,10 +25,10 @@ VARIABLES = {
 ROOT = Path(__file__).parents[3]
 
 
-def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, module: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
     path = f"{ROOT / 'operator'}:{ROOT / 'runtime'}"
     return subprocess.run(
-        [sys.executable, "-m", *arguments],
+        [sys.executable, *(["-m"] if module else []), *arguments],
         env={"PYTHONPATH": path, **variables},
         capture_output=True,
         text=True,
@@ -58,6 +64,43 @@ def test_help_lists_variables_and_ports() -> None:
     told = run("headway_operator.main", "--help").stdout
     assert "HEADWAY_SIGNING_KEY_DIR" in told
     assert "/healthz" in told
+
+
+def test_probes_and_events_are_not_logged() -> None:
+    script = """
+import logging
+from headway_operator.main import configure_logging
+configure_logging("json")
+for chatty in ("kopf.objects", "kopf.activities.probe", "aiohttp.access"):
+    logging.getLogger(chatty).info("noise")
+logging.getLogger("aiohttp.server").error("noise", exc_info=ValueError("traceback"))
+logging.getLogger("kopf.activities.probe").error("the probe failed")
+logging.getLogger("headway_operator.main").info("of interest")
+"""
+    told = run("-c", script, module=False).stderr
+    assert "noise" not in told
+    assert [json.loads(line)["message"] for line in told.splitlines()] == [
+        "the probe failed",
+        "of interest",
+    ]
+
+
+async def test_operator_with_a_dead_watch_is_not_alive(tmp_path: Path) -> None:
+    (tmp_path / CURRENT).write_bytes(
+        Ed25519PrivateKey.generate().private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        )
+    )
+    environment = Environment.read(VARIABLES)
+    operator = Operator(environment, FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
+    operator.check()
+    operator.relist.overlooked = 2
+    with pytest.raises(RuntimeError, match="do not show 2 objects"):
+        operator.check()
+    operator.relist.overlooked = 0
+    operator.last_sign_of_life -= 61
+    with pytest.raises(RuntimeError, match="no event of Lease"):
+        operator.check()
 
 
 def test_kopf_leaves_no_traces_in_the_cluster() -> None:
