@@ -18,10 +18,12 @@ def cluster() -> Iterator[Cluster]:
     """A local Kubernetes; stopped afterwards unless it was running before."""
     paths = Paths.from_environment(os.environ)
     was_running = stack.lab_is_running()
-    stack.lab("up")
-    yield Cluster(Path(stack.lab("kubeconfig").strip()), paths.bin)
-    if not was_running:
-        stack.lab("down")
+    try:
+        stack.lab("up")
+        yield Cluster(Path(stack.lab("kubeconfig").strip()), paths.bin)
+    finally:
+        if not was_running:
+            stack.lab("down")
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,11 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 def writes_since(log: Path, offset: int, user: str) -> list[str]:
     """Writes of a user after a position of the log, its Lease apart, as ``verb resource name``."""
     return [
-        f"{event['verb']} {event['objectRef']['resource']} {event['objectRef'].get('name', '')}"
+        f"{event['verb']} {reference(event).get('resource')} {reference(event).get('name', '')}"
         for event in _events(log, offset)
         if event["user"]["username"] == user
         and event["verb"] in WRITES
-        and event.get("objectRef", {}).get("resource") != "leases"
+        and reference(event).get("resource") != "leases"
     ]
 
 
@@ -28,8 +28,13 @@ def lease_writes_since(log: Path, offset: int, user: str) -> int:
         for event in _events(log, offset)
         if event["user"]["username"] == user
         and event["verb"] in WRITES
-        and event.get("objectRef", {}).get("resource") == "leases"
+        and reference(event).get("resource") == "leases"
     )
+
+
+def reference(event: dict[str, Any]) -> dict[str, Any]:
+    """The object an event is about; some have none."""
+    return dict(event.get("objectRef") or {})
 
 
 def _events(log: Path, offset: int) -> Iterator[dict[str, Any]]:

@@ -23,6 +23,11 @@ READY_TIMEOUT_S = 600
 SETTINGS = ({"maxBatchSize": 4, "tokenBudget": 64}, {"maxBatchSize": 16, "tokenBudget": 512})
 
 _begin = time.monotonic()
+_NOT_SEEN_YET = {
+    "status": "Unknown",
+    "reason": "Pending",
+    "message": "the operator has not looked at it yet",
+}
 
 
 def say(text: str) -> None:
@@ -85,7 +90,7 @@ def wait_until_ready(service: Service) -> None:
     said = ""
     for stored in polling(service.read, READY_TIMEOUT_S, period_s=0.5):
         conditions = {c["type"]: c for c in stored.get("status", {}).get("conditions", [])}
-        ready = conditions.get("Ready", {"status": "Unknown", "reason": "Pending", "message": ""})
+        ready = conditions.get("Ready", _NOT_SEEN_YET)
         if ready["status"] == "True":
             say("Ready")
             return

@@ -33,9 +33,3 @@ def kill_children(cluster: Cluster, namespace: str, pod: str, container: str, ma
         *("python3", "-c", _KILL_CHILDREN, match),
     )
     return int(said.strip())
-
-
-def terminate_container(cluster: Cluster, namespace: str, pod: str, container: str) -> None:
-    """SIGTERM a container's first process; the kubelet starts the container again."""
-    script = "import os, signal; os.kill(1, signal.SIGTERM)"
-    cluster.kubectl("exec", "-n", namespace, pod, "-c", container, "--", "python3", "-c", script)

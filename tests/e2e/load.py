@@ -29,12 +29,16 @@ class Outcome:
         first_token_s: seconds from sending to the first token; None if none came.
         tokens: streamed chunks that held text.
         error: empty when the stream ended properly, else what the client saw.
+        ended_s: monotonic time at which it was over.
+        streaming: set when its first token has come.
     """
 
     begun_s: float
     first_token_s: float | None = None
     tokens: int = 0
     error: str = ""
+    ended_s: float = 0.0
+    streaming: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass
@@ -88,9 +92,9 @@ class Load:
             if self.outcomes[-1].error:
                 await asyncio.sleep(0.1)
 
-    async def one(self, prompt: str) -> Outcome:
-        """Stream one completion."""
-        outcome = Outcome(time.monotonic())
+    async def one(self, prompt: str, outcome: Outcome | None = None) -> Outcome:
+        """Stream one completion; an ``outcome`` given can be watched meanwhile."""
+        outcome = outcome or Outcome(time.monotonic())
         try:
             async with self._session.post(
                 f"{self.base_url}/v1/chat/completions", json=self._body(prompt)
@@ -101,6 +105,8 @@ class Load:
                 await self._read_stream(answer, outcome)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             outcome.error = type(error).__name__ + ": " + str(error)
+        finally:
+            outcome.ended_s = time.monotonic()
         return outcome
 
     async def _read_stream(self, answer: aiohttp.ClientResponse, outcome: Outcome) -> None:
@@ -116,6 +122,7 @@ class Load:
                     outcome.tokens += 1
                     if outcome.first_token_s is None:
                         outcome.first_token_s = time.monotonic() - outcome.begun_s
+                        outcome.streaming.set()
         if not finished and not outcome.error:
             outcome.error = "stream cut"
 
