@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .cache import cached_directory, digest, digest_files, point
-from .commands import find_executable, run, system_environment
+from .commands import run, system_environment
 from .errors import LabError
+from .go_toolchain import find_go
 from .paths import CLUSTER_DIRECTORY, Paths
 from .progress import Progress
 
 _MODULES = CLUSTER_DIRECTORY / "tools"
-_GO_REMEDY = (
-    "install Go 1.25 or newer from the Go project and put it on PATH (the package golang of Debian "
-    "bookworm is Go 1.19, too old)"
-)
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ def _build_module(paths: Paths, progress: Progress, module: str) -> Path:
 
 
 def _build(source: Path, tool: Tool, target: Path) -> None:
-    go = find_executable("go", _GO_REMEDY)
+    go = find_go()
     version = tool_version(tool)
     own = [f"{tool.version_symbol}={version}"] if tool.version_symbol else []
     stamp = "".join(f" -X {each}" for each in (*own, *tool.stamps))

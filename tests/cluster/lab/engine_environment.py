@@ -48,7 +48,7 @@ def engine_environment(paths: Paths, progress: Progress, wanted: EngineRequireme
             install: list[str | Path] = [uv, "pip", "install", "--quiet", "--python", python]
             run([*install, "-r", wanted.requirements, "--overrides", wanted.overrides])
         with progress.step("compiling the engine environment"):
-            # Halves the engine's start (103 s to 49 s): pods mount it read-only and cannot do it.
+            # Halves the engine's start: pods mount it read-only and cannot do it.
             compile_python(python, [target / "lib"])
 
     directory = cached_directory(paths, "engine", key, make)

@@ -1,7 +1,6 @@
 """The cluster where there is Docker: kind runs Kubernetes in a container.
 
-NOT RUN YET: written on a machine without Docker and without access to kind's node image. What it
-must do is what NativeCluster does.
+NOT RUN YET. What it must do is what NativeCluster does.
 """
 
 import json
