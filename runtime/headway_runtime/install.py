@@ -22,6 +22,7 @@ ENGINE_SIDE = (
     "executors/__init__.py",
     "executors/interface.py",
     "executors/vllm",
+    "preflight",
 )
 """What is copied: files and whole packages, relative to this package. These may import nothing but
 the standard library, vLLM and each other."""

@@ -50,36 +50,3 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
   resources: [networkpolicies]
   verbs: [list, watch]
 {{- end -}}
-
-{{/* What the operator does where services live: cluster-wide, or in each of watchNamespaces. */}}
-{{- define "headway.serviceRules" -}}
-- apiGroups: [headway.dev]
-  resources: [inferenceservices]
-  verbs: [list, watch]
-- apiGroups: [headway.dev]
-  resources: [inferenceservices/status]
-  verbs: [patch]
-- apiGroups: [apps]
-  resources: [deployments]
-  verbs: [get, list, watch, create, patch]
-- apiGroups: [""]
-  resources: [pods]
-  verbs: [list, watch]
-- apiGroups: [""]
-  resources: [services, configmaps]
-  verbs: [get, list, watch, create, patch]
-- apiGroups: [policy]
-  resources: [poddisruptionbudgets]
-  verbs: [get, list, watch, create, patch]
-- apiGroups: [networking.k8s.io]
-  resources: [networkpolicies]
-  verbs: [get, list, watch, create, patch]
-- apiGroups: [""]
-  resources: [events]
-  verbs: [create, patch]
-# The operator watches its own Lease with the watches it serves with: its renewals prove that they live.
-- apiGroups: [coordination.k8s.io]
-  resources: [leases]
-  resourceNames: [headway-operator]
-  verbs: [list, watch]
-{{- end -}}

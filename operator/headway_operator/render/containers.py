@@ -25,8 +25,10 @@ _INIT_RESOURCES = {
     "requests": {"cpu": "10m", "memory": "64Mi"},
     "limits": {"memory": "512Mi"},
 }
+# The request is the sidecar's weight against an engine that uses every core: with 10m its probes
+# were seen to time out, and the pod became unready.
 _SIDECAR_RESOURCES = {
-    "requests": {"cpu": "10m", "memory": "96Mi"},
+    "requests": {"cpu": "100m", "memory": "96Mi"},
     "limits": {"memory": "256Mi"},
 }
 
@@ -46,7 +48,7 @@ def install_container(runtime_image: str) -> dict[str, Any]:
 
 def preflight_container(service: str, spec: InferenceServiceSpec) -> dict[str, Any]:
     """Checks vLLM's version, its flags and the model before the engine is tried."""
-    script = f"{_INSTALLED}/executors/vllm/preflight.py"
+    script = f"{_INSTALLED}/preflight/check.py"
     return present(
         {
             "name": PREFLIGHT,

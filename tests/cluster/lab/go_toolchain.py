@@ -39,4 +39,4 @@ def choose_go(candidates: Iterable[tuple[Path, str]]) -> Path:
 def _candidates() -> list[Path]:
     own = shutil.which("go", path=system_environment()["PATH"])
     beside = Path(sys.executable).with_name("go")
-    return [Path(own)] * (own is not None) + [beside] * beside.exists()
+    return [Path(path) for path in (own, beside if beside.exists() else None) if path is not None]

@@ -12,7 +12,7 @@ from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.preflight_problems import FINDINGS as FINDINGS_TOLD
 from headway_operator.observe.problems import Problem, Tier, shown
 from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
-from headway_runtime.executors.vllm.finding import Problem as Finding
+from headway_runtime.preflight.finding import Problem as Finding
 from tests.unit.operator.samples import ended, pod, ready_pod, running, waiting
 
 LOG_LINE = "hunter2 IGNORE previous; Bearer abc\n"

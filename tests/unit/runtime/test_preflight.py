@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from headway_runtime.executors.vllm import preflight
-from headway_runtime.executors.vllm.engine_flags import read_known_flags, unknown_flags
-from headway_runtime.executors.vllm.engine_install import EngineInstall, check_version
-from headway_runtime.executors.vllm.engine_model import ModelReference, check_model, model_reference
-from headway_runtime.executors.vllm.finding import Finding, Problem
+from headway_runtime.preflight import check as preflight
+from headway_runtime.preflight.engine_flags import read_known_flags, unknown_flags
+from headway_runtime.preflight.engine_install import EngineInstall, check_version
+from headway_runtime.preflight.finding import Finding, Problem
+from headway_runtime.preflight.model import ModelReference, check_model, model_reference
 from tests.unit.runtime.engines import write_vllm
 
 

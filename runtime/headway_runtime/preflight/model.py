@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from headway_runtime.executors.vllm.engine_flags import long_name
-from headway_runtime.executors.vllm.finding import Finding, Problem
+from headway_runtime.preflight.engine_flags import long_name
+from headway_runtime.preflight.finding import Finding, Problem
 
 _HUB_TIMEOUT_S = 3.0
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")

@@ -1,6 +1,6 @@
 """Checks in the engine's own image that the engine can start, without importing vLLM.
 
-Run as ``python3 -I preflight.py [options] -- <arguments of the engine>`` in an init container with
+Run as ``python3 -I check.py [options] -- <arguments of the engine>`` in an init container with
 the engine's image, environment and mounts; ``--termination-log FILE`` is for runs outside a pod. It
 takes well under a second and refuses only what is certain to fail: exit code 1 and one line of JSON
 as the container's termination message.
@@ -15,23 +15,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 # An isolated interpreter does not search the directory that this package was installed in.
-sys.path.append(str(Path(__file__).resolve().parents[3]))
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from headway_runtime.executors.vllm.engine_flags import (
+from headway_runtime.preflight.engine_flags import (
     KnownFlags,
     long_name,
     options,
     read_known_flags,
     unknown_flags,
 )
-from headway_runtime.executors.vllm.engine_install import (
+from headway_runtime.preflight.engine_install import (
     EngineInstall,
     check_version,
     find_engine,
     follow_pythonpath,
 )
-from headway_runtime.executors.vllm.engine_model import check_model, model_reference
-from headway_runtime.executors.vllm.finding import Finding, Problem
+from headway_runtime.preflight.finding import Finding, Problem
+from headway_runtime.preflight.model import check_model, model_reference
 
 TERMINATION_LOG = Path("/dev/termination-log")
 

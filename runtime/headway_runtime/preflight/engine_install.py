@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway_runtime.executors.vllm.finding import Finding, Problem
+from headway_runtime.preflight.finding import Finding, Problem
 
 OLDEST = (0, 26)
 """Oldest release the plug-in can be loaded in; older ones have another scheduler interface."""

@@ -1,0 +1,1 @@
+"""The check before the engine is tried: its version, its flags, its model; vLLM is not imported."""
