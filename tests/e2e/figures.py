@@ -28,6 +28,7 @@ from tests.e2e.policies import Sidecar
 from tests.e2e.service import KIND, Service, pod_metrics, polling
 
 POLICY_CHANGES = 100
+LOAD_SECONDS = 20
 IDLE_SECONDS = 600
 OPERATOR_USER = f"system:serviceaccount:{stack.OPERATOR_NAMESPACE}:headway"
 
@@ -84,6 +85,8 @@ async def measure_policy_changes(service: Service, api_url: str) -> dict[str, An
     async with Load(base_url, MODEL, streams=4, max_tokens=200) as load:
         await asyncio.sleep(5)
         begin = await asyncio.to_thread(pod_metrics, api_url, NAMESPACE, pod, 8901)
+        await asyncio.sleep(LOAD_SECONDS)
+        end = await asyncio.to_thread(pod_metrics, api_url, NAMESPACE, pod, 8901)
         for change in range(POLICY_CHANGES):
             budget = 256 + change
             patched_s = time.monotonic()
@@ -92,7 +95,7 @@ async def measure_policy_changes(service: Service, api_url: str) -> dict[str, An
             )
             await _until_budget_is(sidecar, budget)
             waits_ms.append((time.monotonic() - patched_s) * 1000)
-        end = await asyncio.to_thread(pod_metrics, api_url, NAMESPACE, pod, 8901)
+        last = await asyncio.to_thread(pod_metrics, api_url, NAMESPACE, pod, 8901)
     if load.failed():
         raise RuntimeError(f"{len(load.failed())} requests failed: {load.failed()[:3]}")
     waits_ms.sort()
@@ -102,6 +105,7 @@ async def measure_policy_changes(service: Service, api_url: str) -> dict[str, An
         "policy_applied_ms_p99": round(waits_ms[int(0.99 * len(waits_ms)) - 1]),
         "policy_applied_ms_max": round(waits_ms[-1]),
         "plugin_step_share": round(_plugin_share(begin, end), 4),
+        "plugin_step_share_during_changes": round(_plugin_share(end, last), 4),
         "requests_streamed_meanwhile": len(load.outcomes),
         "requests_failed_meanwhile": len(load.failed()),
     }

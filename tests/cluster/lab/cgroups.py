@@ -13,6 +13,7 @@ from .processes import send_signal
 CGROUP_ROOT = "/headway-lab"
 _MOUNT = Path("/sys/fs/cgroup")
 _V2_CONTROLLERS = "+cpuset +cpu +io +memory +hugetlb +pids"
+_SHARES_PER_CORE = 1024
 _KILL_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
@@ -38,6 +39,10 @@ def create_cgroups() -> None:
             # In v1 a new cpuset is empty and takes no process until it is given its parent's sets.
             if (root / name).exists() and not (root / name).read_text().strip():
                 (root / name).write_text((root.parent / name).read_text())
+        if (root / "cpu.shares").exists():
+            # What the kubelet gives all pods of a node together. Our root stands between them and
+            # the machine's processes, and with the default all pods weigh like one thread.
+            (root / "cpu.shares").write_text(str(_SHARES_PER_CORE * (os.cpu_count() or 1)))
 
 
 def kill_containers() -> None:
