@@ -138,18 +138,13 @@ def measure_killed_engine(service: Service) -> dict[str, Any]:
     begin, seconds = time.monotonic(), {}  # so the time kubectl takes to kill is counted in
     faults.kill_children(service.cluster, NAMESPACE, pod, "engine", "EngineCore")
     for name, wanted in (("not_ready", "False"), ("ready_again", "True")):
-        for found in polling(lambda: _pod_ready(service), 300, period_s=0.05):
+        for found in polling(service.pod_ready, 300, period_s=0.05):
             if found == wanted:
                 break
         else:
             raise TimeoutError(f"the pod's Ready did not become {wanted} in 300 s")
         seconds[f"engine_killed_to_{name}_s"] = round(time.monotonic() - begin, 2)
     return seconds
-
-
-def _pod_ready(service: Service) -> str:
-    (pod,) = service.pods()
-    return next(str(c["status"]) for c in pod["status"]["conditions"] if c["type"] == "Ready")
 
 
 def measure_idle(cluster: Cluster) -> dict[str, Any]:

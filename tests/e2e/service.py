@@ -37,6 +37,11 @@ class Service:
         found = self.cluster.list("pods", self.namespace, f"headway.dev/service={self.name}")
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
+    def pod_ready(self) -> str:
+        """Status of the Ready condition of its only pod."""
+        (pod,) = self.pods()
+        return next(str(c["status"]) for c in pod["status"]["conditions"] if c["type"] == "Ready")
+
     def condition(self, kind: str) -> dict[str, Any]:
         """A condition, or an Unknown one while it is not there."""
         return condition_of(self.read(), kind)

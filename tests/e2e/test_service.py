@@ -185,7 +185,7 @@ def test_a_killed_sidecar_costs_no_request_and_no_readiness(chat: Service) -> No
                 faults.kill_children, chat.cluster, chat.namespace, pod, "headway-sidecar", "python"
             )
             assert killed == 1
-            ready = {await asyncio.to_thread(pod_ready, chat) for _ in range(20)}
+            ready = {await asyncio.to_thread(chat.pod_ready) for _ in range(20)}
             await asyncio.sleep(3)
         return load, killed_s, ready
 
@@ -196,11 +196,6 @@ def test_a_killed_sidecar_costs_no_request_and_no_readiness(chat: Service) -> No
     assert load.failed() == []
     assert ready == {"True"}
     assert sidecar_restarts(chat) == before
-
-
-def pod_ready(service: Service) -> str:
-    (pod,) = service.pods()
-    return next(str(c["status"]) for c in pod["status"]["conditions"] if c["type"] == "Ready")
 
 
 def sidecar_restarts(service: Service) -> int:
