@@ -25,7 +25,7 @@ def namespace(operator: Cluster) -> Iterator[str]:
 
 def patient(document: dict[str, Any]) -> None:
     """Only Headway's drain protects requests, and it has time on a slow machine."""
-    document["spec"]["engine"] |= {"drainSeconds": 90, "shutdownTimeoutSeconds": 0}
+    document["spec"]["engine"] |= {"drainSeconds": 240, "shutdownTimeoutSeconds": 0}
 
 
 @pytest.fixture(scope="session")

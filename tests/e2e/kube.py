@@ -7,14 +7,26 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_ATTEMPTS = 3
+_LOST_CONNECTION = (
+    "Unable to connect to the server",
+    "TLS handshake timeout",
+    "http2: client connection lost",
+)
+
 
 class KubectlError(RuntimeError):
     """kubectl refused; the message is what it printed to a user."""
+
+
+class _ConnectionLostError(KubectlError):
+    """kubectl never heard from the API server."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +49,18 @@ class Cluster:
     def run(self, *argv: str, stdin: str | None = None, timeout_s: float = 120) -> str:
         """Run kubectl or helm to completion and return what it printed.
 
+        A connection that was lost on a busy machine is tried again.
+
         Raises:
             KubectlError: it exited with an error.
         """
+        for attempt in range(_ATTEMPTS):
+            time.sleep(attempt)
+            with contextlib.suppress(_ConnectionLostError):
+                return self._run_once(argv, stdin, timeout_s)
+        return self._run_once(argv, stdin, timeout_s)
+
+    def _run_once(self, argv: tuple[str, ...], stdin: str | None, timeout_s: float) -> str:
         done = subprocess.run(
             argv,
             input=stdin,
@@ -50,7 +71,9 @@ class Cluster:
             timeout=timeout_s,
         )
         if done.returncode != 0:
-            raise KubectlError(done.stderr.strip() or done.stdout.strip())
+            said = done.stderr.strip() or done.stdout.strip()
+            lost = any(text in said for text in _LOST_CONNECTION)
+            raise _ConnectionLostError(said) if lost else KubectlError(said)
         return done.stdout
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout_s: float = 120) -> str:

@@ -94,7 +94,7 @@ def polling(read: Any, timeout_s: float, period_s: float = 0.25) -> Iterator[Any
 def pod_metrics(api_url: str, namespace: str, pod: str, port: int) -> dict[str, float]:
     """Metrics of a pod through the API server: ``name{label="value"}`` to value."""
     url = f"{api_url}/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/metrics"
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         text = answer.read().decode()
     samples: dict[str, float] = {}
     for family in text_string_to_metric_families(text):

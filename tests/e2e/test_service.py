@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import os
 import time
+import urllib.error
 from typing import Any
 
 import pytest
@@ -78,7 +80,8 @@ def test_scheduling_changes_reach_the_running_engine(chat: Service, api_url: str
             seen = []
             for setting in ({"maxBatchSize": 2, "tokenBudget": 64}, {"maxBatchSize": 8}):
                 await asyncio.to_thread(chat.patch, {"spec": {"scheduling": setting}})
-                await asyncio.sleep(8)  # what was running then has finished
+                batch = setting["maxBatchSize"]
+                await until_batch_is(chat, api_url, batch)
                 seen.append(await watch_engine(chat, api_url, samples=10))
         assert load.outcomes
         assert load.failed() == []
@@ -96,6 +99,16 @@ def test_scheduling_changes_reach_the_running_engine(chat: Service, api_url: str
         before["containerID"],
         before["restartCount"],
     )
+
+
+async def until_batch_is(chat: Service, api_url: str, batch: int) -> None:
+    """Wait until the engine runs with that batch size and what ran before has finished."""
+    for _ in range(60):
+        (sample,) = await watch_engine(chat, api_url, samples=1)
+        in_force = value(sample, "headway_max_batch_requests") == batch
+        if in_force and value(sample, "headway_running_requests") <= batch:
+            return
+    raise TimeoutError(f"the engine does not run with a batch of {batch}")
 
 
 async def watch_engine(chat: Service, api_url: str, samples: int) -> list[dict[str, float]]:
@@ -161,7 +174,7 @@ def test_a_replayed_policy_is_refused_after_a_newer_one(
     assert sidecar.put(sign(first, key).to_json())[0] == 409
     assert sidecar.put(sign(second, key).to_json())[1]["outcome"] == "AlreadyApplied"
     chat.patch({"spec": {"scheduling": {"tokenBudget": 500}}})
-    chat.wait_for("PolicyApplied", "True", timeout_s=30)
+    chat.wait_for("PolicyApplied", "True", timeout_s=90)
     assert sidecar.stamp().generation > stamp.generation
 
 
@@ -207,7 +220,7 @@ def sidecar_restarts(service: Service) -> int:
 def test_a_killed_engine_is_not_ready_and_comes_back_by_itself(chat: Service) -> None:
     pod, restarts = only_pod(chat), engine_container(chat)["restartCount"]
     assert faults.kill_children(chat.cluster, chat.namespace, pod, "engine", "EngineCore") == 1
-    chat.wait_for("Ready", "False", timeout_s=30)
+    chat.wait_for("Ready", "False", timeout_s=60)
     chat.wait_for("Ready", "True", timeout_s=300)
     assert only_pod(chat) == pod
     assert engine_container(chat)["restartCount"] == restarts + 1
@@ -217,7 +230,7 @@ def test_a_killed_engine_is_not_ready_and_comes_back_by_itself(chat: Service) ->
 def test_a_running_stream_finishes_when_its_pod_is_deleted(chat: Service) -> None:
     async def delete_under_stream() -> tuple[Outcome, float]:
         outcome = Outcome(time.monotonic())
-        async with Load(base_url(chat), MODEL, streams=0, max_tokens=400) as client:
+        async with Load(base_url(chat), MODEL, streams=0, max_tokens=500) as client:
             stream = asyncio.create_task(client.one("Tell me everything about the sea.", outcome))
             await asyncio.wait_for(outcome.streaming.wait(), 60)
             pod = await asyncio.to_thread(only_pod, chat)
@@ -229,12 +242,16 @@ def test_a_running_stream_finishes_when_its_pod_is_deleted(chat: Service) -> Non
             await stream
         return outcome, deleted_s
 
-    outcome, deleted_s = asyncio.run(delete_under_stream())
-    assert outcome.error == ""
-    assert outcome.tokens > 100
-    # Longer than the drain's minimum: it was the drain that waited for this stream.
-    assert outcome.ended_s - deleted_s > 6
-    chat.wait_for("Ready", "True", timeout_s=300)
+    for _ in range(3):
+        outcome, deleted_s = asyncio.run(delete_under_stream())
+        chat.wait_for("Ready", "True", timeout_s=300)
+        assert outcome.error == ""
+        assert outcome.tokens > 100
+        # Longer than the drain's minimum: it was the drain that waited for this stream. On a busy
+        # machine kubectl may be slower than the stream, which then proves nothing.
+        if outcome.ended_s - deleted_s > 6:
+            return
+    pytest.fail("the stream was over each time before its pod was deleted")
 
 
 def test_a_rollout_resumes_when_the_operator_is_killed_in_its_middle(
@@ -243,23 +260,35 @@ def test_a_rollout_resumes_when_the_operator_is_killed_in_its_middle(
     old = only_pod(chat)
     args = [*chat.read()["spec"]["engine"]["args"], "--max-log-len=10"]
     chat.patch({"spec": {"engine": {"args": args}}})
-    chat.wait_for("Progressing", "True", timeout_s=30)
+    chat.wait_for("Progressing", "True", timeout_s=90)
     killed = operator.kubectl(
         *("delete", "pod", "-n", stack.OPERATOR_NAMESPACE, "--force", "--grace-period=0"),
         *("-l", OPERATOR_PODS),
     )
     assert "deleted" in killed
-    assert len(chat.pods()) == 2
+    assert old in [pod["metadata"]["name"] for pod in chat.pods()]
     # The old pod serves until the new one can.
-    for pods in polling(lambda: len(chat.pods()), 300, period_s=1):
-        assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
-        if pods == 1 and only_pod(chat) != old:
+    for pods in polling(chat.pods, 300, period_s=1):
+        assert "Paris" in ask_patiently(base_url(chat))
+        names = [pod["metadata"]["name"] for pod in pods]
+        if names != [old] and len(names) == 1:
             break
+        assert old in names
+    assert chat.pod_ready() == "True"
     chat.wait_for("Ready", "True", timeout_s=120)
     chat.wait_for("PolicyApplied", "True", timeout_s=60)
     (pod,) = chat.pods()
     engine = next(each for each in pod["spec"]["containers"] if each["name"] == "engine")
     assert "--max-log-len=10" in engine["args"]
+
+
+def ask_patiently(url: str) -> str:
+    """An answer. On a busy machine a pod may miss two probes and be out of service for a moment."""
+    for attempt in range(3):
+        time.sleep(5 * attempt)
+        with contextlib.suppress(urllib.error.URLError, TimeoutError):
+            return ask(url, MODEL, "What is the capital of France?")
+    return ask(url, MODEL, "What is the capital of France?")
 
 
 @pytest.mark.parametrize(
@@ -282,12 +311,12 @@ def test_what_cannot_start_says_why_and_heals_when_mended(
     service = Service(operator, namespace, name)
     try:
         operator.apply(yaml.safe_dump(bad), namespace)
-        ready = service.wait_for("Stalled", "True", timeout_s=60)
+        ready = service.wait_for("Stalled", "True", timeout_s=180)
         assert named in ready["message"]
         assert service.condition("Ready")["status"] == "False"
         operator.apply(yaml.safe_dump(good), namespace)
-        service.wait_for("Progressing", "True", timeout_s=60)
-        for stored in polling(service.read, 30):
+        service.wait_for("Progressing", "True", timeout_s=180)
+        for stored in polling(service.read, 90):
             if condition_of(stored, "Stalled")["status"] != "True":
                 break
         assert service.condition("Stalled")["status"] != "True"

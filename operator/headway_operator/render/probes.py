@@ -20,10 +20,12 @@ def engine_probes(startup_timeout_seconds: int) -> dict[str, Any]:
             "timeoutSeconds": 2,
             "failureThreshold": math.ceil(startup_timeout_seconds / _STARTUP_PERIOD_SECONDS),
         },
+        # An engine that died is seen at once, by a refused connection or a 503; the time-out is for
+        # one that hangs, and must not take a busy one out of service.
         "readinessProbe": {
             **health,
             "periodSeconds": 1,
-            "timeoutSeconds": 2,
+            "timeoutSeconds": 5,
             "failureThreshold": 2,
         },
         # Only for an engine that hangs: one that died exits and is restarted without it.
