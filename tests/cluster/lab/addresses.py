@@ -13,3 +13,9 @@ SERVICE_NETWORK = "10.96.0.0/16"
 API_SERVER_SERVICE_ADDRESS = "10.96.0.1"  # the first of SERVICE_NETWORK, by definition
 BRIDGE = "hwlab0"
 CLUSTER_DOMAIN = "cluster.local"
+
+PROMETHEUS_PORT = 9090
+PROMETHEUS_URL = f"http://{NODE_ADDRESS}:{PROMETHEUS_PORT}"
+# Where pods of fake nodes get their addresses, counting up from this one. Nothing answers there
+# unless a benchmark sees to it.
+FAKE_POD_NETWORK = "10.200.0.1/16"

@@ -4,6 +4,7 @@ Each directory under `tools/` is a module that pins versions (go.mod, go.sum); e
 binary made from it. A further module is a further directory and its tools in `TOOLS`.
 """
 
+import os
 import platform
 import re
 from collections.abc import Iterable
@@ -30,6 +31,7 @@ class Tool:
     version_of: str  # the required Go module whose version is stamped into the binary
     version_symbol: str = ""  # Go string variable that gets the stamp; empty: the binary knows it
     stamps: tuple[str, ...] = ()  # further variables, as SYMBOL=VALUE
+    tags: tuple[str, ...] = ()  # Go build tags
 
 
 def _kubernetes(name: str) -> Tool:
@@ -39,6 +41,19 @@ def _kubernetes(name: str) -> Tool:
         f"k8s.io/kubernetes/cmd/{name}",
         "k8s.io/kubernetes",
         "k8s.io/component-base/version.gitVersion",
+    )
+
+
+def _prometheus(name: str) -> Tool:
+    # Releases are tagged twice, v0.316.0 for Go and v3.16.0 for people; the latter is stamped.
+    return Tool(
+        name,
+        "prometheus",
+        f"github.com/prometheus/prometheus/cmd/{name}",
+        "github.com/prometheus/prometheus",
+        stamps=("github.com/prometheus/common/version.Version=3.16.0",),
+        # Every kind of discovery but files, HTTP and Kubernetes brings a cloud's libraries along.
+        tags=("remove_all_sd", "enable_kubernetes_sd"),
     )
 
 
@@ -64,10 +79,15 @@ TOOLS = (
         ),
     ),
     Tool("coredns", "kubernetes", "./coredns", "github.com/coredns/coredns"),
+    # The HTTP API only: the web interface's assets are not in the Go module.
+    _prometheus("prometheus"),
+    _prometheus("promtool"),
+    Tool("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok"),
     Tool("kind", "kind", "sigs.k8s.io/kind", "sigs.k8s.io/kind"),
 )
-NATIVE_MODULES = frozenset({"kubernetes"})
+NATIVE_MODULES = frozenset({"kubernetes", "prometheus"})
 KIND_MODULES = frozenset({"kubernetes", "kind"})
+KWOK_MODULES = frozenset({"kwok"})
 
 
 def tool_version(tool: Tool) -> str:
@@ -117,8 +137,13 @@ def _build(source: Path, tool: Tool, target: Path) -> None:
     stamp = "".join(f" -X {each}" for each in (*own, *tool.stamps))
     # -buildvcs=false, as the sources are not this repository's.
     flags = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w{stamp}"]
+    tags = ["-tags", ",".join(tool.tags)] if tool.tags else []
     run(
-        [go, "build", *flags, "-o", target, tool.package],
-        environment=system_environment(CGO_ENABLED="0"),
+        [go, "build", *flags, *tags, "-o", target, tool.package],
+        environment=system_environment(
+            CGO_ENABLED="0",
+            # A module may demand a newer Go than the one found: that is fetched like any module.
+            GOTOOLCHAIN=os.environ.get("GOTOOLCHAIN", "auto"),
+        ),
         directory=source,
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .addresses import FAKE_POD_NETWORK
 from .build import TOOLS, build_tools, tool_version
 from .cache import locked
 from .cluster import Cluster, choose_cluster
@@ -115,6 +116,21 @@ def set_fake_gpus(lab: Lab) -> None:
     fake_gpus(lab.paths, lab.arguments.count)
 
 
+def prometheus(lab: Lab) -> None:
+    """Stop Prometheus, or start it again with its data, to see what happens without it."""
+    with locked(lab.paths, "cluster"):
+        if lab.arguments.action == "start":
+            lab.cluster.start_prometheus()
+        else:
+            lab.cluster.stop_prometheus()
+
+
+def kwok(lab: Lab) -> None:
+    """Have this many fake nodes, tainted kwok.x-k8s.io/node=fake:NoSchedule; 0 ends them."""
+    with locked(lab.paths, "cluster"):
+        lab.cluster.set_fake_nodes(lab.arguments.nodes, lab.arguments.cidr)
+
+
 def _print_result(lab: Lab, result: dict[str, str]) -> None:
     if lab.arguments.json:
         print(json.dumps(result))
@@ -165,5 +181,11 @@ def _parser() -> argparse.ArgumentParser:
             help="build from another checkout, such as an earlier release",
         )
     command("volumes", volumes).add_argument("namespace", help="an existing namespace")
+    command("prometheus", prometheus).add_argument("action", choices=["start", "stop"])
+    added = command("kwok", kwok)
+    added.add_argument("nodes", type=int, help="how many")
+    added.add_argument(
+        "--cidr", default=FAKE_POD_NETWORK, help="addresses of their pods (%(default)s)"
+    )
     command("fake-gpus", set_fake_gpus).add_argument("count", type=int, help="how many")
     return parser

@@ -23,6 +23,15 @@ class Cluster(Protocol):
     def import_images(self, images: Iterable[Image]) -> list[str]:
         """Make images known to the node; returns the names of those that were new."""
 
+    def start_prometheus(self) -> None:
+        """Start Prometheus after `stop_prometheus`; LabError where there is none."""
+
+    def stop_prometheus(self) -> None:
+        """Stop Prometheus and keep its data; LabError where there is none."""
+
+    def set_fake_nodes(self, count: int, pod_network: str) -> None:
+        """Have `count` nodes that exist in the API only; LabError where that is not offered."""
+
     def component_lines(self) -> list[str]:
         """What runs, for people to read."""
 

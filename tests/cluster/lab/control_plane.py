@@ -14,6 +14,7 @@ from .addresses import (
 )
 from .files import write_if_changed
 from .paths import Paths
+from .rbac import cluster_role
 
 _AUDIT_LOG_MEGABYTES = "100"
 _AUDIT_LOG_FILES = "3"
@@ -32,34 +33,17 @@ AUDIT_POLICY: dict[str, Any] = {
     ],
 }
 
-# CoreDNS has no built-in role.
-COREDNS_ROLE: list[dict[str, Any]] = [
-    {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "headway-lab:coredns"},
-        "rules": [
-            {
-                "apiGroups": ["", "discovery.k8s.io"],
-                "resources": ["services", "pods", "namespaces", "endpointslices"],
-                "verbs": ["list", "watch"],
-            }
-        ],
-    },
-    {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "headway-lab:coredns"},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "headway-lab:coredns",
-        },
-        "subjects": [
-            {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:coredns"}
-        ],
-    },
-]
+COREDNS_ROLE = cluster_role(
+    "coredns",
+    "system:coredns",
+    [
+        {
+            "apiGroups": ["", "discovery.k8s.io"],
+            "resources": ["services", "pods", "namespaces", "endpointslices"],
+            "verbs": ["list", "watch"],
+        }
+    ],
+)
 
 _COREFILE = """.:53 {{
     bind {address}

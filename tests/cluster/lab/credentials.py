@@ -25,7 +25,10 @@ _API_SERVER_HOSTS = (
     f"kubernetes.default.svc.{CLUSTER_DOMAIN}",
 )
 
-# The names to which Kubernetes' built-in roles are bound.
+PROMETHEUS_USER = "headway-lab:prometheus"
+KWOK_USER = "headway-lab:kwok"
+
+# Most are the names to which Kubernetes' built-in roles are bound.
 _CLIENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "admin": ("headway-lab-admin", ("system:masters",)),
     "kube-controller-manager": ("system:kube-controller-manager", ()),
@@ -33,6 +36,8 @@ _CLIENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kubelet": (f"system:node:{NODE}", ("system:nodes",)),
     "kube-proxy": ("system:kube-proxy", ()),
     "coredns": ("system:coredns", ()),
+    "prometheus": (PROMETHEUS_USER, ()),
+    "kwok": (KWOK_USER, ()),
 }
 
 

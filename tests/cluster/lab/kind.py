@@ -1,6 +1,7 @@
 """The cluster where there is Docker: kind runs Kubernetes in a container.
 
-NOT RUN YET. What it must do is what NativeCluster does.
+NOT RUN YET. What it must do is what NativeCluster does, without Prometheus and fake nodes: pods'
+addresses mean something inside kind's container only, so a Prometheus outside reaches none of them.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 from .build import KIND_MODULES, build_tools
 from .commands import run, succeeds
 from .control_plane import AUDIT_POLICY
+from .errors import LabError
 from .kubectl import node_ready
 from .mounts import remove_tree
 from .oci import Image, write_archive
@@ -120,8 +122,24 @@ class KindCluster:
         """What runs, for people to read."""
         return [f"kind cluster {_NAME!r} " + ("exists" if self._exists() else "does not exist")]
 
+    def start_prometheus(self) -> None:
+        """Refused: see the top of this file."""
+        raise _native_only("Prometheus")
+
+    def stop_prometheus(self) -> None:
+        """Refused likewise."""
+        raise _native_only("Prometheus")
+
+    def set_fake_nodes(self, count: int, pod_network: str) -> None:  # noqa: ARG002 - the protocol's
+        """Refused likewise."""
+        raise _native_only("fake nodes")
+
     def _exists(self) -> bool:
         return (self.paths.bin / "kind").exists() and _NAME in self._kind("get", "clusters").split()
 
     def _kind(self, *arguments: str | Path) -> str:
         return run([self.paths.bin / "kind", *arguments])
+
+
+def _native_only(what: str) -> LabError:
+    return LabError(f"the kind cluster has no {what}: set HEADWAY_LAB=native, and be root")

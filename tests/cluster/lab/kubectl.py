@@ -9,6 +9,11 @@ from .commands import run
 from .errors import LabError
 from .paths import Paths
 
+# The label of nodes that exist in the API only.
+FAKE_KEY, FAKE_VALUE = "type", "kwok"
+_FAKE = f"{FAKE_KEY}={FAKE_VALUE}"
+_REAL = f"{FAKE_KEY}!={FAKE_VALUE}"
+
 
 def kubectl(paths: Paths, *arguments: str | Path, stdin: str | None = None) -> str:
     """Run kubectl as the cluster's administrator and return what it prints."""
@@ -36,17 +41,31 @@ def get(paths: Paths, *arguments: str) -> dict[str, Any] | None:
 
 
 def node_name(paths: Paths) -> str:
-    """The name of the (only) node."""
-    nodes = (get(paths, "nodes") or {}).get("items", [])
+    """The name of the (only) node that runs pods."""
+    nodes = _nodes(paths, _REAL)
     if not nodes:
         raise LabError("the cluster has no node yet: wait, or run `down` and `up`")
     return str(nodes[0]["metadata"]["name"])
 
 
 def node_ready(paths: Paths) -> bool:
-    """Whether the node exists and is Ready."""
-    nodes = (get(paths, "nodes") or {}).get("items", [])
-    conditions = [item for node in nodes for item in node["status"].get("conditions", [])]
+    """Whether the node that runs pods exists and is Ready."""
+    return any(_is_ready(node) for node in _nodes(paths, _REAL))
+
+
+def fake_nodes(paths: Paths) -> dict[str, bool]:
+    """The nodes that exist in the API only, by name, and whether they are Ready."""
+    return {node["metadata"]["name"]: _is_ready(node) for node in _nodes(paths, _FAKE)}
+
+
+def _nodes(paths: Paths, selector: str) -> list[dict[str, Any]]:
+    found = get(paths, "nodes", f"--selector={selector}") or {}
+    nodes: list[dict[str, Any]] = found.get("items", [])
+    return nodes
+
+
+def _is_ready(node: dict[str, Any]) -> bool:
+    conditions = node["status"].get("conditions", [])
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from . import control_plane, node
-from .addresses import CLUSTER_DOMAIN, NODE_ADDRESS
-from .build import build_tools
+from . import control_plane, kwok, node, prometheus
+from .addresses import CLUSTER_DOMAIN, NODE_ADDRESS, PROMETHEUS_URL
+from .build import KWOK_MODULES, build_tools
 from .cgroups import create_cgroups, kill_containers, remove_cgroups
 from .commands import find_executable, succeeds
 from .containerd import (
@@ -20,7 +20,7 @@ from .credentials import write_credentials
 from .dns import resolves
 from .errors import LabError
 from .images import PAUSE, pause_image
-from .kubectl import apply, get, node_ready
+from .kubectl import apply, fake_nodes, get, node_ready
 from .machine import prepare_machine, restore_machine
 from .mounts import remove_tree
 from .network import create_network, remove_network
@@ -37,6 +37,7 @@ from .processes import (
 from .progress import Progress
 
 _CLIENTS = (
+    prometheus.COMPONENT,
     "kubelet",
     "kube-proxy",
     "coredns",
@@ -45,6 +46,7 @@ _CLIENTS = (
 )
 _FOUNDATION = ("containerd", "kube-apiserver", "etcd")
 COMPONENTS = (*_CLIENTS, *_FOUNDATION)
+_ON_DEMAND = (kwok.COMPONENT,)
 
 _READY_SECONDS = 180.0
 _POLL_SECONDS = 0.2
@@ -77,7 +79,7 @@ class NativeCluster:
         if not running and self.exists():
             self.progress.say("removing what an earlier cluster left behind")
             self.down()
-        if running.keys() == set(COMPONENTS) and self._ready():
+        if running.keys() >= set(COMPONENTS) and self._ready():
             self.progress.say("the cluster is already running")
             return
         build_tools(self.paths, self.progress)
@@ -102,14 +104,15 @@ class NativeCluster:
         self._wait_for("containerd", _FOUNDATION, lambda: containerd_answers(self.paths))
         import_images(self.paths, [pause])
         self._wait_for("the API server", _FOUNDATION, lambda: _api_server_ready(self.paths))
-        self.progress.say("starting the controllers, the scheduler, DNS and the node")
-        apply(self.paths, control_plane.COREDNS_ROLE)
+        self.progress.say("starting the controllers, the scheduler, DNS, the node and Prometheus")
+        apply(self.paths, [*control_plane.COREDNS_ROLE, *prometheus.ROLE])
         for command in (
             control_plane.controller_manager_command,
             control_plane.scheduler_command,
             control_plane.coredns_command,
             node.kubelet_command,
             node.kube_proxy_command,
+            prometheus.prometheus_command,
         ):
             start_component(self.paths, command(self.paths))
 
@@ -119,9 +122,22 @@ class NativeCluster:
             "the default service account", COMPONENTS, lambda: _service_account(self.paths)
         )
         self._wait_for("DNS", COMPONENTS, _dns_answers)
+        self._wait_for_prometheus()
+
+    def _wait_for_prometheus(self) -> None:
+        self._wait_for(
+            "Prometheus",
+            [prometheus.COMPONENT],
+            lambda: prometheus.prometheus_answers(self.paths),
+        )
 
     def _ready(self) -> bool:
-        return node_ready(self.paths) and _service_account(self.paths) and _dns_answers()
+        return (
+            node_ready(self.paths)
+            and _service_account(self.paths)
+            and _dns_answers()
+            and prometheus.prometheus_answers(self.paths)
+        )
 
     def _wait_for(self, what: str, components: Iterable[str], ready: Callable[[], bool]) -> None:
         """Wait, but not longer than the components live that must bring it about."""
@@ -142,7 +158,7 @@ class NativeCluster:
         self.progress.say("stopping the node and the controllers")
         # The kubelet before the containers, as it would restart them; etcd after the API server,
         # which does not end while it waits for etcd.
-        stop_components(self.paths, _CLIENTS)
+        stop_components(self.paths, (*_ON_DEMAND, *_CLIENTS))
         self.progress.say("ending the containers")
         kill_containers()
         kill(container_shims(self.paths))
@@ -167,10 +183,43 @@ class NativeCluster:
     def component_lines(self) -> list[str]:
         """What runs, for people to read."""
         running = running_components(self.paths)
+        names = (*COMPONENTS, *(name for name in _ON_DEMAND if name in running))
         return [
-            f"{name:<24} " + (f"pid {running[name].pid}" if name in running else "not running")
-            for name in COMPONENTS
+            *(
+                f"{name:<24} " + (f"pid {running[name].pid}" if name in running else "not running")
+                for name in names
+            ),
+            f"{'Prometheus API':<24} {PROMETHEUS_URL}",
         ]
+
+    def start_prometheus(self) -> None:
+        """Start Prometheus again after `stop_prometheus`; what it had collected is still there."""
+        self._require_api_server()
+        start_component(self.paths, prometheus.prometheus_command(self.paths))
+        self._wait_for_prometheus()
+
+    def stop_prometheus(self) -> None:
+        """Stop Prometheus, as a fault; `up` starts it as well."""
+        stop_components(self.paths, [prometheus.COMPONENT])
+
+    def set_fake_nodes(self, count: int, pod_network: str) -> None:
+        """Have `count` fake nodes (see kwok.py) and wait until they are Ready."""
+        self._require_api_server()
+        build_tools(self.paths, self.progress, KWOK_MODULES)
+        apply(self.paths, kwok.ROLE)
+        # Started anew in any case, as the network may be another one.
+        stop_components(self.paths, [kwok.COMPONENT])
+        kwok.set_fake_nodes(self.paths, count)
+        if count == 0:
+            return
+        start_component(self.paths, kwok.kwok_command(self.paths, pod_network))
+        self._wait_for(
+            f"{count} fake nodes", [kwok.COMPONENT], lambda: all(fake_nodes(self.paths).values())
+        )
+
+    def _require_api_server(self) -> None:
+        if "kube-apiserver" not in running_components(self.paths):
+            raise LabError("the API server does not run: run `up` first")
 
 
 def _require_root() -> None:

@@ -69,6 +69,16 @@ class Paths:
         return self.state / "audit" / "audit.log"
 
     @property
+    def prometheus(self) -> Path:
+        """Prometheus' data and rules."""
+        return self.state / "prometheus"
+
+    @property
+    def prometheus_rules(self) -> Path:
+        """Where Prometheus looks for files of rules, *.yaml; empty at first."""
+        return self.prometheus / "rules"
+
+    @property
     def containerd(self) -> Path:
         """The container runtime's root, state, socket and network plug-in configuration."""
         return self.state / "containerd"

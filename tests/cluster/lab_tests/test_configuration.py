@@ -1,10 +1,11 @@
 import json
+import re
 import ssl
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.lab.build import TOOLS, Tool, tool_version
+from tests.cluster.lab.build import NATIVE_MODULES, TOOLS, Tool, tool_version
 from tests.cluster.lab.containerd import configuration
 from tests.cluster.lab.credentials import write_credentials
 from tests.cluster.lab.kind import cluster_configuration
@@ -18,6 +19,21 @@ PATHS = Paths(cache=Path("/cache"), state=Path("/state"))
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_every_tool_has_a_pinned_version(tool: Tool) -> None:
     assert tool_version(tool).startswith("v")
+
+
+@pytest.mark.parametrize("name", ["prometheus", "promtool"])
+def test_prometheus_is_stamped_with_the_release_that_is_built(name: str) -> None:
+    tool = next(tool for tool in TOOLS if tool.name == name)
+    release = re.fullmatch(r"v0\.(\d+)(\d\d)\.(\d+)", tool_version(tool))
+    assert release is not None
+    major, minor, patch = map(int, release.groups())
+    assert tool.stamps == (f"github.com/prometheus/common/version.Version={major}.{minor}.{patch}",)
+
+
+def test_a_cluster_is_not_kept_waiting_for_what_only_benchmarks_need() -> None:
+    modules = {tool.name: tool.module for tool in TOOLS}
+    assert {modules["prometheus"], modules["promtool"]} <= NATIVE_MODULES
+    assert modules["kwok"] not in NATIVE_MODULES
 
 
 def test_paths_come_from_the_environment() -> None:
