@@ -26,6 +26,7 @@ MAX_PAYLOAD_BYTES = 64 * 1024
 """Bound on an encoded policy; 32 classes need about 4 KiB."""
 
 MAX_CLASSES = 32
+MAX_THETA_PPM = 1_000_000
 MAX_INTEGER = 2**53 - 1
 """Largest integer every JSON reader keeps exact."""
 
@@ -90,12 +91,17 @@ class TrafficClass:
     Attributes:
         name: what a request names in ``vllm_xargs.headway_class``.
         ttft_ms: time to first token promised, in milliseconds; None promises none.
+        tpot_ms: mean time per output token after the first promised, in milliseconds; None promises
+            none.
         deadline_s: time to the last token promised, in seconds; None promises none.
+        max_running: most requests of the class running at once; None limits it by the batch alone.
     """
 
     name: str
     ttft_ms: int | None = None
+    tpot_ms: int | None = None
     deadline_s: int | None = None
+    max_running: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,8 @@ class Policy:
         mode: how much of the plan is carried out.
         max_batch_size: most requests running at once; None leaves the engine's ceiling.
         token_budget: most tokens one step may process; None leaves the engine's ceiling.
+        theta_ppm: what switching to another request must gain at least, in parts per million; None
+            while it is not known. Exported, and not used by the planner yet.
         classes: classes of traffic; names are unique.
         default_class: the class of a request that names none or an unknown one; None means it has
             no objective and runs after those that have.
@@ -118,6 +126,7 @@ class Policy:
     mode: Mode = Mode.ACT
     max_batch_size: int | None = None
     token_budget: int | None = None
+    theta_ppm: int | None = None
     classes: tuple[TrafficClass, ...] = ()
     default_class: str | None = None
 
@@ -176,13 +185,21 @@ def encode(policy: Policy) -> bytes:
         "mode": policy.mode.value,
         "maxBatchSize": policy.max_batch_size,
         "tokenBudget": policy.token_budget,
-        "classes": [
-            {"name": each.name, "ttftMs": each.ttft_ms, "deadlineS": each.deadline_s}
-            for each in policy.classes
-        ],
+        "thetaPpm": policy.theta_ppm,
+        "classes": [_encode_class(each) for each in policy.classes],
         "defaultClass": policy.default_class,
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _encode_class(traffic_class: TrafficClass) -> dict[str, Any]:
+    return {
+        "name": traffic_class.name,
+        "ttftMs": traffic_class.ttft_ms,
+        "tpotMs": traffic_class.tpot_ms,
+        "deadlineS": traffic_class.deadline_s,
+        "maxRunning": traffic_class.max_running,
+    }
 
 
 def decode(payload: bytes) -> Policy:
@@ -213,6 +230,7 @@ def decode(payload: bytes) -> Policy:
         token_budget=fields.optional_integer("tokenBudget", minimum=1),
         classes=_decode_classes(fields.take("classes")),
         default_class=fields.optional_text("defaultClass", _NAME),
+        theta_ppm=fields.optional_integer("thetaPpm", minimum=0, maximum=MAX_THETA_PPM),
     )
     fields.refuse_unknown()
     if policy.default_class is not None and policy.default_class not in {
@@ -244,7 +262,9 @@ def _decode_class(where: str, value: Any) -> TrafficClass:
     decoded = TrafficClass(
         name=fields.text("name", _NAME),
         ttft_ms=fields.optional_integer("ttftMs", minimum=1),
+        tpot_ms=fields.optional_integer("tpotMs", minimum=1),
         deadline_s=fields.optional_integer("deadlineS", minimum=1),
+        max_running=fields.optional_integer("maxRunning", minimum=1),
     )
     fields.refuse_unknown()
     return decoded
@@ -274,23 +294,21 @@ class _Fields:
         except KeyError:
             raise PolicyFormatError(f"{self._where}.{name}: is missing") from None
 
-    def integer(self, name: str, *, minimum: int) -> int:
+    def integer(self, name: str, *, minimum: int, maximum: int = MAX_INTEGER) -> int:
         value = self.take(name)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or not minimum <= value <= MAX_INTEGER
-        ):
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
             raise PolicyFormatError(
-                f"{self._where}.{name}: must be an integer of at least {minimum}"
+                f"{self._where}.{name}: must be an integer from {minimum} to {maximum}"
             )
         return value
 
-    def optional_integer(self, name: str, *, minimum: int) -> int | None:
+    def optional_integer(
+        self, name: str, *, minimum: int, maximum: int = MAX_INTEGER
+    ) -> int | None:
         if self._values.get(name, False) is None:
             del self._values[name]
             return None
-        return self.integer(name, minimum=minimum)
+        return self.integer(name, minimum=minimum, maximum=maximum)
 
     def text(self, name: str, pattern: re.Pattern[str]) -> str:
         value = self.take(name)

@@ -21,7 +21,7 @@ from vllm.v1.request import Request
 from vllm.v1.structured_output import StructuredOutputManager
 
 from headway_runtime.exchange import policy_file, statistics_file
-from headway_runtime.exchange.statistics_record import StepRecord
+from headway_runtime.exchange.step_record import StepRecord
 from headway_runtime.executors.vllm.plugin import HeadwayScheduler
 from headway_runtime.policy import Policy, Scope, Stamp, TrafficClass, encode
 

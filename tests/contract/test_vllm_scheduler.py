@@ -11,7 +11,8 @@ from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.request import RequestStatus
 
 from headway_runtime.exchange import policy_file, statistics_file
-from headway_runtime.exchange.statistics_record import Decision, EngineState
+from headway_runtime.exchange.statistics_record import EngineState
+from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.vllm import control
 from headway_runtime.executors.vllm.attachment import attach
 from headway_runtime.executors.vllm.plugin import HeadwayScheduler

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from headway_runtime.policy import (
     FORMAT_VERSION,
+    MAX_CLASSES,
     MAX_PAYLOAD_BYTES,
+    MAX_THETA_PPM,
     Mode,
     Policy,
     PolicyFormatError,
@@ -23,7 +25,14 @@ names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
 counts = st.integers(min_value=0, max_value=2**53 - 1)
 limits = st.none() | st.integers(min_value=1, max_value=2**53 - 1)
 classes = st.lists(
-    st.builds(TrafficClass, name=names, ttft_ms=limits, deadline_s=limits),
+    st.builds(
+        TrafficClass,
+        name=names,
+        ttft_ms=limits,
+        tpot_ms=limits,
+        deadline_s=limits,
+        max_running=limits,
+    ),
     max_size=32,
     unique_by=lambda each: each.name,
 ).map(tuple)
@@ -40,6 +49,7 @@ def policies(draw: st.DrawFn) -> Policy:
         token_budget=draw(limits),
         classes=drawn,
         default_class=draw(st.sampled_from([None, *(each.name for each in drawn)])),
+        theta_ppm=draw(st.none() | st.integers(0, MAX_THETA_PPM)),
     )
 
 
@@ -75,6 +85,7 @@ def test_stamps_order_by_generation_then_epoch_then_counter(
 
 
 POLICY = Policy(Scope("service"), Stamp(3, 2, 1), classes=(TrafficClass("chat", ttft_ms=500),))
+[CLASS] = json.loads(encode(POLICY))["classes"]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +108,7 @@ POLICY = Policy(Scope("service"), Stamp(3, 2, 1), classes=(TrafficClass("chat", 
         ("classes", ["chat"], "policy.classes[0]"),
         ("classes", [{"name": "chat", "ttftMs": 0, "deadlineS": None}], "policy.classes[0].ttftMs"),
         ("classes", [{"name": "chat"}], "policy.classes[0].ttftMs"),
-        ("classes", [{"name": "a", "ttftMs": None, "deadlineS": None}] * 2, "policy.classes"),
+        ("classes", [{"name": "a", "ttftMs": None, "tpotMs": None, "deadlineS": None, "maxRunning": None}] * 2, "policy.classes"),
         ("defaultClass", "other", "policy.defaultClass"),
     ],
 )
@@ -114,6 +125,42 @@ def test_a_missing_field_is_refused_and_named(field: str) -> None:
     del document[field]
     with pytest.raises(PolicyFormatError, match=rf"policy\.{field}: is missing"):
         decode(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize("field", sorted(CLASS))
+def test_a_missing_field_of_a_class_is_refused_and_named(field: str) -> None:
+    document = json.loads(encode(POLICY))
+    del document["classes"][0][field]
+    with pytest.raises(PolicyFormatError, match=rf"policy\.classes\[0\]\.{field}: is missing"):
+        decode(json.dumps(document).encode())
+
+
+def test_the_fields_of_a_policy_have_the_names_that_readers_know() -> None:
+    batch = TrafficClass("batch", ttft_ms=1, tpot_ms=2, deadline_s=3, max_running=4)
+    policy = Policy(Scope("service"), Stamp(3, 2, 1), classes=(batch,), theta_ppm=5)
+    document = json.loads(encode(policy))
+    assert document["thetaPpm"] == 5
+    assert document["classes"] == [
+        {"name": "batch", "ttftMs": 1, "tpotMs": 2, "deadlineS": 3, "maxRunning": 4}
+    ]
+
+
+def test_the_largest_policy_fits_the_bound() -> None:
+    largest = 2**53 - 1
+    classes = tuple(
+        TrafficClass(f"{number:063}", largest, largest, largest, largest)
+        for number in range(MAX_CLASSES)
+    )
+    stamp = Stamp(largest, largest, largest)
+    policy = Policy(
+        Scope("s" * 64, "p" * 64),
+        stamp,
+        max_batch_size=largest,
+        token_budget=largest,
+        classes=classes,
+        theta_ppm=MAX_THETA_PPM,
+    )
+    assert decode(encode(policy)) == policy
 
 
 def test_an_unknown_field_is_refused_without_repeating_its_name() -> None:

@@ -1,7 +1,9 @@
 """The file of statistics that one engine process writes and the sidecar reads.
 
-Layout: header block, load block at offset 1024, ring of step records at offset 4096. The writer is
-the engine's only thread and never waits; readers take a copy and check it.
+Layout: header block, load block at offset 1024, table of classes at offset 4096, then the ring of
+step records. The writer is the engine's only thread and never waits; readers take a copy and check
+it. Each class has two blocks that are written in turn, so that one is always whole: totals that
+were missing for a moment would look like totals that began again.
 """
 
 from __future__ import annotations
@@ -13,27 +15,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from headway_runtime.exchange.block import TornBlockError
+from headway_runtime.exchange.class_record import (
+    CLASS_BYTES,
+    ClassRecord,
+    pack_class,
+    unpack_class,
+)
 from headway_runtime.exchange.statistics_record import (
     HEADER_BYTES,
     LOAD_BYTES,
-    RECORD_BYTES,
     Header,
     Load,
-    StepRecord,
-    TornBlockError,
     pack_header,
     pack_load,
-    pack_record,
     unpack_header,
     unpack_load,
+)
+from headway_runtime.exchange.step_record import (
+    RECORD_BYTES,
+    StepRecord,
+    pack_record,
     unpack_record,
 )
+from headway_runtime.policy import MAX_CLASSES
 
 SLOTS = 1024
 """Records kept: 8 s of steps of 8 ms."""
 
 _LOAD_OFFSET = 1024
-_RING_OFFSET = 4096
+_CLASSES_OFFSET = 4096
+_COPIES = 2
+_RING_OFFSET = _CLASSES_OFFSET + MAX_CLASSES * _COPIES * CLASS_BYTES
 _READ_ATTEMPTS = 5
 
 _Value = TypeVar("_Value")
@@ -94,6 +107,10 @@ class StatisticsWriter:
         """Replace the present load."""
         self._write(_LOAD_OFFSET, pack_load(load))
 
+    def write_class(self, slot: int, record: ClassRecord) -> None:
+        """Replace the record of the class in a slot; its revision must be the next one."""
+        self._write(_class_offset(slot, record.revision % _COPIES), pack_class(record))
+
     def append(self, record: StepRecord) -> None:
         """Add a record; records are numbered 1, 2, 3 ... without a gap."""
         slot = record.step % self._slots
@@ -105,6 +122,10 @@ class StatisticsWriter:
 
     def _write(self, offset: int, block: bytes) -> None:
         self._memory[offset : offset + len(block)] = block
+
+
+def _class_offset(slot: int, copy: int) -> int:
+    return _CLASSES_OFFSET + (slot * _COPIES + copy) * CLASS_BYTES
 
 
 def _map(path: Path, size: int) -> mmap.mmap:
@@ -122,11 +143,13 @@ class EngineStatistics:
         header: about the engine.
         load: what it has in hand.
         records: the newest step records that were whole, oldest first.
+        classes: its classes of traffic; empty unless they were asked for.
     """
 
     header: Header
     load: Load
     records: tuple[StepRecord, ...]
+    classes: tuple[ClassRecord, ...] = ()
 
     @property
     def latest(self) -> StepRecord | None:
@@ -134,7 +157,7 @@ class EngineStatistics:
         return self.records[-1] if self.records else None
 
 
-def read(path: Path, records: int) -> EngineStatistics:
+def read(path: Path, records: int, *, with_classes: bool = False) -> EngineStatistics:
     """Read a statistics file with up to ``records`` of its newest records.
 
     Raises:
@@ -147,7 +170,12 @@ def read(path: Path, records: int) -> EngineStatistics:
         load = _read_whole(descriptor, _LOAD_OFFSET, LOAD_BYTES, unpack_load)
         wanted = range(max(1, load.steps - records + 1), load.steps + 1)
         found = (_read_record(descriptor, step, header.slots) for step in wanted)
-        return EngineStatistics(header, load, tuple(each for each in found if each is not None))
+        return EngineStatistics(
+            header,
+            load,
+            tuple(each for each in found if each is not None),
+            _read_classes(descriptor) if with_classes else (),
+        )
 
 
 def _read_whole(
@@ -162,6 +190,24 @@ def _read_whole(
         except ValueError as error:
             raise StatisticsFileError(str(error)) from None
     raise StatisticsFileError("no whole block")
+
+
+def _read_classes(descriptor: int) -> tuple[ClassRecord, ...]:
+    found = (_read_class(descriptor, slot) for slot in range(MAX_CLASSES))
+    return tuple(each for each in found if each is not None and each.name)
+
+
+def _read_class(descriptor: int, slot: int) -> ClassRecord | None:
+    """The newer of the two copies; None where none was ever written."""
+    newest: ClassRecord | None = None
+    for copy in range(_COPIES):
+        try:
+            record = unpack_class(os.pread(descriptor, CLASS_BYTES, _class_offset(slot, copy)))
+        except TornBlockError:
+            continue
+        if newest is None or record.revision > newest.revision:
+            newest = record
+    return newest
 
 
 def _read_record(descriptor: int, step: int, slots: int) -> StepRecord | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from headway_runtime.policy import Policy
@@ -47,4 +48,8 @@ class Executor(Protocol):
 
     def added(self) -> None:
         """The engine has put a request at the end of its waiting queue."""
+        ...
+
+    def left(self, request_ids: Iterable[str]) -> None:
+        """These requests wait no more: they run, or they have ended."""
         ...

@@ -28,6 +28,11 @@ def urgency(arrival_s: float, traffic_class: TrafficClass | None) -> Urgency:
     return (_WITHOUT_OBJECTIVE, arrival_s)
 
 
+def urgency_of(request: WaitingRequest) -> Urgency:
+    """Sort key of a waiting request."""
+    return urgency(request.arrival_s, request.traffic_class)
+
+
 def place(settled: Sequence[Urgency], unsettled: Sequence[WaitingRequest]) -> tuple[Placement, ...]:
     """Positions for the unsettled requests among the settled ones.
 
@@ -39,8 +44,7 @@ def place(settled: Sequence[Urgency], unsettled: Sequence[WaitingRequest]) -> tu
         One placement for each unsettled request, earliest position first.
     """
     ranked = sorted(
-        ((urgency(each.arrival_s, each.traffic_class), each.request_id) for each in unsettled),
-        key=lambda pair: pair[0],
+        ((urgency_of(each), each.request_id) for each in unsettled), key=lambda pair: pair[0]
     )
     return tuple(
         Placement(request_id, bisect_right(settled, key) + placed_before)

@@ -22,6 +22,8 @@ class Reason(str, enum.Enum):
     """The batch size was lowered: a larger batch could not decode within the budget."""
     DEADLINE_FIRST = "DeadlineFirst"
     """A request was put in front of one that arrived earlier."""
+    CLASS_LIMIT = "ClassLimit"
+    """Requests are held back: as many of their class run as may."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,47 @@ class Placement:
 
     Attributes:
         request_id: the request.
-        position: its index in the waiting queue once all placements before this one were made.
+        position: its index, among the settled requests or in its lane, once all placements before
+            this one were made.
+        lane: number of the lane, None for the settled requests.
     """
 
     request_id: str
     position: int
+    lane: int | None = None
+
+
+@dataclass(frozen=True)
+class Stay:
+    """The next request at the front stays where it is."""
+
+
+@dataclass(frozen=True)
+class LetIn:
+    """The first request of a lane goes in front of the next one at the front.
+
+    Attributes:
+        lane: number of the lane.
+    """
+
+    lane: int
+
+
+@dataclass(frozen=True)
+class HoldBack:
+    """The next request at the front goes to its lane.
+
+    Attributes:
+        lane: number of the lane.
+        position: its index in what is then in the lane.
+    """
+
+    lane: int
+    position: int
+
+
+Turn = Stay | LetIn | HoldBack
+"""A step of the walk along the front of the queue; the next turn is about what follows."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +81,17 @@ class StepPlan:
 
     Attributes:
         limits: limits for this step alone.
-        placements: where each unsettled request of the view goes, earliest position first; empty
-            when nothing has to move.
+        placements: where each unsettled request of the view goes, settled ones first, then lane
+            by lane, earliest position first; empty when nothing has to move.
         reasons: why, each at most once.
+        turns: what to do at the front of the queue once the placements are made, so that it begins
+            with requests that may run.
     """
 
     limits: Limits
     placements: tuple[Placement, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    turns: tuple[Turn, ...] = ()
 
 
 @dataclass(frozen=True)

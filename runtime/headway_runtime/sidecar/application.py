@@ -128,7 +128,7 @@ class Sidecar:
 
     def _look(self) -> PodView:
         return PodView(
-            engines=read_engines(self._settings.run_dir, records=SLOTS),
+            engines=read_engines(self._settings.run_dir, records=SLOTS, with_classes=True),
             policy=self._policies.current,
             outcomes=dict(self._policies.outcomes),
             draining=bool(self._draining),

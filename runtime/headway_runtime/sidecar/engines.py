@@ -13,18 +13,20 @@ from headway_runtime.exchange.statistics_file import (
 from headway_runtime.scheduling.breaker import OPEN_SECONDS
 
 
-def read_engines(run_dir: Path, records: int) -> tuple[EngineStatistics, ...]:
+def read_engines(
+    run_dir: Path, records: int, *, with_classes: bool = False
+) -> tuple[EngineStatistics, ...]:
     """Statistics of every engine process with up to ``records`` of its newest steps.
 
     A file that cannot be read is left out: its engine is starting, or of another release.
     """
-    found = (_read(path, records) for path in find_files(run_dir))
+    found = (_read(path, records, with_classes) for path in find_files(run_dir))
     return tuple(each for each in found if each is not None)
 
 
-def _read(path: Path, records: int) -> EngineStatistics | None:
+def _read(path: Path, records: int, with_classes: bool) -> EngineStatistics | None:  # noqa: FBT001
     try:
-        return read(path, records)
+        return read(path, records, with_classes=with_classes)
     except (OSError, StatisticsFileError):
         return None
 

@@ -1,7 +1,7 @@
 """The pod's metrics, read from the statistics files whenever Prometheus asks.
 
-Summed over the pod's engine processes and without labels that grow, so that a pod has at most 40
-series.
+Summed over the pod's engine processes and without labels that grow, so that a pod has at most 36
+series and 4 for each class.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from headway_runtime.exchange.statistics_file import EngineStatistics
-from headway_runtime.exchange.statistics_record import EngineState, StepRecord
+from headway_runtime.exchange.statistics_record import EngineState
+from headway_runtime.exchange.step_record import StepRecord
 from headway_runtime.policy import Policy
 from headway_runtime.sidecar.acceptance import Outcome
+from headway_runtime.sidecar.class_metrics import class_metrics
 from headway_runtime.sidecar.engines import breaker_is_open
+from headway_runtime.sidecar.utilisation import memory_bandwidth, utilisation
 
 WINDOW_SECONDS = 10
 """Quantiles are over the steps that ended in this time, as far back as the files' rings reach."""
 
-_QUANTILES = (0.5, 0.9, 0.99)
 _NS = 1e-9
 
 _COUNTERS: tuple[tuple[str, str, str, float], ...] = (
@@ -30,10 +32,22 @@ _COUNTERS: tuple[tuple[str, str, str, float], ...] = (
     ("generated_tokens", "generated_tokens_total", "Tokens generated.", 1),
     ("preemptions", "preemptions_total", "Running requests that lost their KV blocks.", 1),
     ("step_seconds", "step_ns_total", "Time that engine steps took.", _NS),
-    ("plan_seconds", "plan_ns_total", "Time until the plans of steps were in force.", _NS),
     ("plugin_seconds", "plugin_ns_total", "All time that the plug-in took in the engine.", _NS),
 )
 """Metric, field of the step record, help, factor to the base unit."""
+
+_DURATIONS = (
+    (
+        "recent_plan_seconds",
+        "plan_ns",
+        "Time until a step's plan was in force, last 10 s.",
+        (0.5, 0.9, 0.99),
+    ),
+    ("recent_step_seconds", "step_ns", "Time of an engine step, last 10 s.", (0.5, 0.99)),
+)
+"""Metric, field of the step record, help, quantiles."""
+
+_ACCEPTED = (Outcome.APPLIED, Outcome.ALREADY_APPLIED)
 
 _FALLBACKS = (("Failed", "failed_total"), ("Late", "late_total"), ("Breaker", "breaker_total"))
 
@@ -43,7 +57,7 @@ class PodView:
     """What the metrics are made from.
 
     Attributes:
-        engines: the pod's engine processes.
+        engines: the pod's engine processes, with their classes.
         policy: the policy in force.
         outcomes: how often policies that were sent had each outcome.
         draining: whether the pod is being emptied.
@@ -77,7 +91,11 @@ class PodCollector(Collector):
         paused = any(breaker_is_open(each, view.now_ns) for each in view.engines)
         yield _gauge("breaker_open", "1 while planning is paused.", paused)
         yield from _durations(view.engines, view.now_ns)
+        yield from _utilisation(view)
         yield from _policy(view)
+        yield from _asked_for(view.policy)
+        classes = view.policy.classes if view.policy is not None else ()
+        yield from class_metrics(classes, view.engines, view.now_ns)
 
 
 def _counters(latest: Sequence[StepRecord]) -> Iterator[Metric]:
@@ -127,15 +145,25 @@ def _in_force(engine: EngineStatistics, field: str, ceiling: str) -> int:
 def _durations(engines: Sequence[EngineStatistics], now_ns: int) -> Iterator[Metric]:
     oldest_ns = now_ns - WINDOW_SECONDS * 10**9
     recent = [r for each in engines for r in each.records if r.wall_time_ns >= oldest_ns]
-    for name, field, text in (
-        ("recent_plan_seconds", "plan_ns", "Time until a step's plan was in force, last 10 s."),
-        ("recent_step_seconds", "step_ns", "Time of an engine step, last 10 s."),
-    ):
+    for name, field, text, quantiles in _DURATIONS:
         metric = GaugeMetricFamily(f"headway_{name}", text, labels=["quantile"])
         ordered = sorted(getattr(each, field) for each in recent)
-        for quantile in _QUANTILES if ordered else ():
+        for quantile in quantiles if ordered else ():
             metric.add_metric([str(quantile)], ordered[int(quantile * (len(ordered) - 1))] * _NS)
         yield metric
+
+
+def _utilisation(view: PodView) -> Iterator[Metric]:
+    yield _gauge(
+        "utilisation_ratio",
+        "How busy the GPUs are; without NVML, the share of the last 10 s spent in steps.",
+        utilisation(view.engines, view.now_ns),
+    )
+    yield _gauge(
+        "memory_bandwidth_utilisation_ratio",
+        "How busy the GPUs' memory is; only with NVML.",
+        memory_bandwidth(view.engines, view.now_ns),
+    )
 
 
 def _policy(view: PodView) -> Iterator[Metric]:
@@ -147,8 +175,9 @@ def _policy(view: PodView) -> Iterator[Metric]:
     pushed = CounterMetricFamily(
         "headway_policies", "Policies that were sent, by outcome.", labels=["outcome"]
     )
-    for outcome in Outcome:
-        pushed.add_metric([outcome.value], view.outcomes.get(outcome, 0))
+    accepted = sum(view.outcomes.get(each, 0) for each in _ACCEPTED)
+    pushed.add_metric(["Accepted"], accepted)
+    pushed.add_metric(["Refused"], sum(view.outcomes.values()) - accepted)
     yield pushed
     unread = sum(each.header.refused_policies for each in view.engines)
     yield CounterMetricFamily(
@@ -156,5 +185,15 @@ def _policy(view: PodView) -> Iterator[Metric]:
     )
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
+def _asked_for(policy: Policy | None) -> Iterator[Metric]:
+    theta = None if policy is None or policy.theta_ppm is None else policy.theta_ppm / 1e6
+    budget = None if policy is None else policy.token_budget
+    batch = None if policy is None else policy.max_batch_size
+    yield _gauge("theta_ratio", "Switching threshold of the policy.", theta)
+    yield _gauge("policy_token_budget_tokens", "Token budget the policy asks for.", budget)
+    yield _gauge("policy_max_batch_requests", "Batch size the policy asks for.", batch)
+
+
+def _gauge(name: str, text: str, value: float | None) -> Metric:
+    """A gauge; without a value a metric that has no series."""
     return GaugeMetricFamily(f"headway_{name}", text, value=value)

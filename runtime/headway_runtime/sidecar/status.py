@@ -32,11 +32,21 @@ def status_document(
     return {
         "podUid": settings.pod_uid,
         "serviceUid": settings.service_uid,
-        "policy": None
-        if policy is None
-        else {"stamp": str(policy.stamp), "mode": policy.mode.value},
+        "policy": None if policy is None else _policy(policy),
         "draining": draining,
         "engines": [_engine(each, now_ns) for each in engines],
+    }
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    limits = {each.name: each.max_running for each in policy.classes}
+    return {
+        "stamp": str(policy.stamp),
+        "mode": policy.mode.value,
+        "thetaPpm": policy.theta_ppm,
+        "tokenBudget": policy.token_budget,
+        "maxBatchSize": policy.max_batch_size,
+        "classLimits": {name: limit for name, limit in limits.items() if limit is not None},
     }
 
 

@@ -3,23 +3,71 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from headway_runtime.exchange.class_record import ClassRecord
 from headway_runtime.exchange.statistics_file import StatisticsWriter, file_name
-from headway_runtime.exchange.statistics_record import EngineState, Header, Load, StepRecord
+from headway_runtime.exchange.statistics_record import EngineState, Header, Load
+from headway_runtime.exchange.step_record import StepRecord
 
 BLANK = StepRecord(**dict.fromkeys((f.name for f in dataclasses.fields(StepRecord)), 0))
 
 
+class Status(enum.Enum):
+    """Those of vLLM's statuses that the tests need, under its names."""
+
+    WAITING = 1
+    WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR = 2
+    WAITING_FOR_STREAMING_REQ = 3
+    RUNNING = 4
+    PREEMPTED = 5
+
+
+class Request:
+    """What the plug-in reads of a vLLM request; more of it is set where a test needs it."""
+
+    def __init__(self, name: str, arrival_s: float = 0.0, extra_args: Any = None) -> None:
+        self.request_id = name
+        self.arrival_time = arrival_s
+        self.sampling_params: Any = SimpleNamespace(extra_args=extra_args, stop=[])
+        self.status: Any = Status.WAITING
+        self.resumable = False
+        self.num_output_tokens = 0
+        self.reason: str | None = None
+
+    def get_finished_reason(self) -> Any:
+        return None if self.reason is None else SimpleNamespace(name=self.reason)
+
+    def is_finished(self) -> bool:
+        return self.reason is not None
+
+
 def request(name: str, arrival_s: float = 0.0, extra_args: Any = None) -> Any:
-    """What the plug-in reads of a vLLM request."""
+    """A request that waits."""
+    return Request(name, arrival_s, extra_args)
+
+
+def scheduler_output(tokens: int, new: Any = (), preempted: Any = None) -> Any:
+    """What the plug-in reads of vLLM's ``SchedulerOutput``."""
+    return SimpleNamespace(
+        total_num_scheduled_tokens=tokens,
+        preempted_req_ids=preempted,
+        scheduled_new_reqs=[SimpleNamespace(req_id=name) for name in new],
+        scheduled_cached_reqs=SimpleNamespace(resumed_req_ids=set()),
+    )
+
+
+def core_output(name: str, tokens: int = 1, reason: str | None = None) -> Any:
+    """What the plug-in reads of vLLM's ``EngineCoreOutput``."""
     return SimpleNamespace(
         request_id=name,
-        arrival_time=arrival_s,
-        sampling_params=SimpleNamespace(extra_args=extra_args),
+        new_token_ids=[0] * tokens,
+        finish_reason=None if reason is None else SimpleNamespace(name=reason),
     )
 
 
@@ -70,6 +118,9 @@ def write_statistics(
     running: int = 0,
     waiting: int = 0,
     rank: int = 0,
+    classes: Sequence[ClassRecord] = (),
+    gpus: tuple[int, int] = (0, 0),
+    sampled_ns: int = 0,
     **header: Any,
 ) -> None:
     """A statistics file with these records, numbered from 1."""
@@ -88,7 +139,9 @@ def write_statistics(
     writer = StatisticsWriter(run_dir / file_name(rank), Header(**{**values, **header}))
     for number, record in enumerate(records, 1):
         writer.append(dataclasses.replace(record, step=number))
-    writer.write_load(Load(1, len(records), running, waiting))
+    writer.write_load(Load(1, len(records), running, waiting, *gpus, sampled_ns))
+    for slot, each in enumerate(classes):
+        writer.write_class(slot, each)
     writer.close()
 
 

@@ -11,14 +11,16 @@ import pytest
 
 from headway_runtime.exchange import policy_file, statistics_file
 from headway_runtime.exchange.statistics_file import StatisticsWriter
-from headway_runtime.exchange.statistics_record import Decision, EngineState, Header
+from headway_runtime.exchange.statistics_record import EngineState, Header
+from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.vllm import control as control_module
 from headway_runtime.executors.vllm.adapters import ActiveLimitAdapter
 from headway_runtime.executors.vllm.control import StepControl
-from headway_runtime.executors.vllm.journal import EngineLoad, Journal
+from headway_runtime.executors.vllm.journal import Journal
 from headway_runtime.executors.vllm.policy_watch import PolicyWatch
+from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.policy import Mode, encode
-from tests.unit.runtime.engines import scheduler
+from tests.unit.runtime.engines import core_output, scheduler, scheduler_output
 from tests.unit.runtime.policies import policy
 
 HEADER = Header(1, 1, 0, int(EngineState.ACTIVE), 2048, 64, 64, 0, "", "0.32.0")
@@ -51,7 +53,7 @@ class Bench:
         self.seen.append(
             (self.scheduler.max_num_scheduled_tokens, self.scheduler.max_num_active_reqs)
         )
-        return SimpleNamespace(total_num_scheduled_tokens=10, preempted_req_ids={"p"})
+        return scheduler_output(10, preempted={"p"})
 
     def step(self) -> Any:
         output = self.control.schedule(self.stock)
@@ -59,8 +61,8 @@ class Bench:
         return self.record
 
     def finish(self, output: Any, tokens: Any = 3) -> Any:
-        done = SimpleNamespace(outputs=[SimpleNamespace(new_token_ids=[0] * tokens)])
-        return self.control.update(output, lambda: {0: done})
+        outputs = [core_output("someone", tokens)]
+        return self.control.update(output, lambda: {0: SimpleNamespace(outputs=outputs)})
 
     @property
     def statistics(self) -> Any:
@@ -253,9 +255,7 @@ def test_what_is_in_hand_shows_while_a_step_is_under_way(bench: Any) -> None:
 
 
 def test_a_step_without_tokens_is_no_step_but_shows_that_nothing_is_left(bench: Any) -> None:
-    output = bench.control.schedule(
-        lambda: SimpleNamespace(total_num_scheduled_tokens=0, preempted_req_ids=None)
-    )
+    output = bench.control.schedule(lambda: scheduler_output(0))
     bench.load = EngineLoad(running=0, waiting=0)
     bench.finish(output)
     load = bench.statistics.load

@@ -13,8 +13,11 @@ import pytest
 from aiohttp import ClientSession, UnixConnector, web
 from prometheus_client.parser import text_string_to_metric_families
 
-from headway_runtime.exchange.statistics_record import Decision, EngineState
-from headway_runtime.policy import MAX_PAYLOAD_BYTES
+from headway_runtime.exchange.class_record import ClassRecord, Windows
+from headway_runtime.exchange.histogram import BUCKETS
+from headway_runtime.exchange.statistics_record import EngineState
+from headway_runtime.exchange.step_record import Decision
+from headway_runtime.policy import MAX_CLASSES, MAX_PAYLOAD_BYTES, TrafficClass
 from headway_runtime.sidecar import application
 from headway_runtime.sidecar.application import create_application
 from headway_runtime.sidecar.policies import Policies
@@ -188,10 +191,26 @@ async def test_status_of_a_pod_whose_engine_has_not_started(client: Client) -> N
     assert await client.status() == {
         "podUid": POD,
         "serviceUid": SERVICE,
-        "policy": {"stamp": "1.0.0", "mode": "Act"},
+        "policy": {
+            "stamp": "1.0.0",
+            "mode": "Act",
+            "thetaPpm": None,
+            "tokenBudget": None,
+            "maxBatchSize": None,
+            "classLimits": {},
+        },
         "draining": False,
         "engines": [],
     }
+
+
+async def test_status_tells_what_the_policy_asks_for(client: Client) -> None:
+    classes = (TrafficClass("batch", max_running=3), TrafficClass("chat", ttft_ms=1))
+    asked = {"theta_ppm": 200_000, "token_budget": 512, "max_batch_size": 8, "classes": classes}
+    await client.push(policy(1, 1, 1, **asked))
+    told = (await client.status())["policy"]
+    assert (told["thetaPpm"], told["tokenBudget"], told["maxBatchSize"]) == (200_000, 512, 8)
+    assert told["classLimits"] == {"batch": 3}
 
 
 async def test_status_of_an_engine_before_its_first_step(client: Client) -> None:
@@ -275,19 +294,34 @@ async def test_an_open_breaker_shows_until_its_time_is_over(client: Client) -> N
 
 
 async def test_metrics_tell_policies_by_outcome_and_the_stamp_in_force(client: Client) -> None:
-    await client.push(policy(1, 2, 3))
-    await client.push(policy(1, 0, 1))
+    for each in (policy(1, 2, 3), policy(1, 2, 3), policy(1, 0, 1)):
+        await client.push(each)
     metrics = await client.metrics()
-    assert metrics["headway_policies_total", "Applied"] == 1
-    assert metrics["headway_policies_total", "Outdated"] == 1
+    assert metrics["headway_policies_total", "Accepted"] == 2
+    assert metrics["headway_policies_total", "Refused"] == 1
     stamp = [metrics[f"headway_policy_{part}",] for part in ("generation", "epoch", "counter")]
     assert stamp == [1, 2, 3]
 
 
-async def test_a_pod_has_at_most_forty_series(client: Client) -> None:
+async def test_a_pod_has_at_most_36_series_and_4_for_each_class(client: Client) -> None:
+    classes = tuple(TrafficClass(f"c{n}", ttft_ms=1, tpot_ms=1) for n in range(MAX_CLASSES))
+    asked = {"theta_ppm": 1, "token_budget": 512, "max_batch_size": 8, "classes": classes}
+    await client.push(policy(1, 1, 1, **asked))
+    ratios = Windows(current=[1] * BUCKETS)
     for rank in range(4):
-        write_statistics(client.settings.run_dir, recent(plan_ns=1, step_ns=1), rank=rank)
-    assert len(await client.metrics()) <= 40
+        write_statistics(
+            client.settings.run_dir,
+            recent(plan_ns=1, step_ns=1),
+            rank=rank,
+            sampled_ns=1,
+            classes=[
+                ClassRecord(each.name, 1, 1, 1, time.time_ns(), ttft=ratios, tpot=ratios)
+                for each in classes
+            ],
+        )
+    series = await client.metrics()
+    of_classes = [each for each in series if each[0].startswith("headway_class_")]
+    assert (len(series) - len(of_classes), len(of_classes)) == (36, 4 * MAX_CLASSES)
 
 
 async def test_a_change_of_the_config_map_is_taken_in(client: Client) -> None:

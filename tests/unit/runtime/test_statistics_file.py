@@ -14,17 +14,20 @@ from hypothesis import strategies as st
 
 from headway_runtime.exchange import statistics_file
 from headway_runtime.exchange.statistics_file import StatisticsFileError, StatisticsWriter
+from headway_runtime.exchange.block import TornBlockError
 from headway_runtime.exchange.statistics_record import (
     EngineState,
     Header,
     Load,
-    StepRecord,
-    TornBlockError,
     pack_header,
     pack_load,
-    pack_record,
     unpack_header,
     unpack_load,
+)
+from headway_runtime.exchange.step_record import (
+    RECORD_BYTES,
+    StepRecord,
+    pack_record,
     unpack_record,
 )
 
@@ -155,7 +158,7 @@ def test_records_that_the_writer_has_replaced_meanwhile_are_left_out(
 def test_a_torn_record_is_left_out(writer: Any, path: Path) -> None:
     write_steps(writer, 1, 3)
     content = bytearray(path.read_bytes())
-    content[4096 + 2 * statistics_file.RECORD_BYTES + 5] ^= 1
+    content[statistics_file._RING_OFFSET + 2 * RECORD_BYTES + 5] ^= 1
     path.write_bytes(content)
     assert [record.step for record in statistics_file.read(path, 3).records] == [1, 3]
 
@@ -178,7 +181,7 @@ def test_a_restarted_engine_replaces_the_file(writer: Any, path: Path) -> None:
 def test_the_file_has_all_its_pages_from_the_start(path: Path) -> None:
     # A write to one that a full volume cannot give ends the process.
     status = path.stat()
-    assert status.st_blocks * 512 >= status.st_size > HEADER.slots * statistics_file.RECORD_BYTES
+    assert status.st_blocks * 512 >= status.st_size > HEADER.slots * RECORD_BYTES
 
 
 def test_a_volume_that_is_full_is_an_error_and_leaves_nothing_behind(

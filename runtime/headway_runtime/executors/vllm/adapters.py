@@ -1,132 +1,12 @@
 """How a plan is put in force in each range of vLLM versions.
 
-All ranges read ``max_num_scheduled_tokens`` at the start of ``schedule()`` as the step's token
-budget, and take requests from the front of ``waiting``, a ``deque``, under scheduling policy fcfs.
-They differ in what holds admission back.
+They differ in what holds admission back, and in where requests wait that cannot be admitted yet.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any, ClassVar
-
-from headway_runtime.executors.vllm.request_class import Classifier
-from headway_runtime.executors.vllm.waiting_queue import WaitingQueue
-from headway_runtime.policy import Mode, Policy
-from headway_runtime.scheduling.plan import StepPlan
-from headway_runtime.scheduling.view import Limits, StepView
-
-Release = tuple[int, int]
-"""Major and minor version of vLLM."""
-
-
-class Adapter:
-    """What all ranges share; implements :class:`headway_runtime.executors.interface.Executor`.
-
-    Attributes:
-        first: oldest release of the range.
-        last: newest release of the range.
-        admission_limit: name of the scheduler's attribute that holds admission back.
-    """
-
-    first: ClassVar[Release]
-    last: ClassVar[Release]
-    admission_limit: ClassVar[str]
-
-    def __init__(self, scheduler: Any) -> None:
-        self._scheduler = scheduler
-        self._queue = WaitingQueue()
-        self._policy: Policy | None = None
-        self._classifier: Classifier | None = None
-        self._changed: Limits | None = None
-        self._ceilings = self._limits()
-        self._tokens_per_decode = 1 + getattr(scheduler, "num_spec_tokens", 0)
-
-    @classmethod
-    def missing(cls, scheduler: Any) -> str | None:
-        """The first thing this adapter relies on that the scheduler does not have, or None."""
-        numbers = ("max_num_scheduled_tokens", "max_num_running_reqs", cls.admission_limit)
-        for name in numbers:
-            if not isinstance(getattr(scheduler, name, None), int):
-                return name
-        for name, kind in (("waiting", deque), ("running", list)):
-            if not isinstance(getattr(scheduler, name, None), kind):
-                return name
-        return None
-
-    @property
-    def ceilings(self) -> Limits:
-        """Limits the engine was started with."""
-        return self._ceilings
-
-    def adopt(self, policy: Policy | None) -> None:
-        """Follow another policy. Only Act leaves its mark on the waiting queue."""
-        before, self._policy = self._policy, policy
-        self._classifier = None if policy is None else Classifier(policy)
-        if _orders(before) and not _orders(policy):
-            self._queue.restore_arrival_order(self._scheduler.waiting)
-        elif _classes(before) != _classes(policy):
-            self._queue.unsettle(self._scheduler.waiting)
-
-    def observe(self) -> StepView:
-        """The engine before the step."""
-        policy, classifier = self._policy, self._classifier
-        if policy is None or classifier is None:
-            raise RuntimeError("no policy was adopted")
-        settled, unsettled = self._queue.look(self._scheduler.waiting, classifier)
-        return StepView(
-            ceilings=self._ceilings,
-            wanted=Limits(
-                policy.token_budget or self._ceilings.token_budget,
-                policy.max_batch_size or self._ceilings.max_batch_size,
-            ),
-            running=len(self._scheduler.running),
-            tokens_per_decode=self._tokens_per_decode,
-            settled=settled,
-            unsettled=unsettled,
-        )
-
-    def apply(self, plan: StepPlan) -> None:
-        """Put the plan in force for one ``schedule()``."""
-        self._queue.settle(self._scheduler.waiting, plan.placements)
-        found = self._limits()
-        self._changed = found
-        self._set(
-            min(found.token_budget, plan.limits.token_budget),
-            min(found.max_batch_size, self._admission(plan.limits.max_batch_size)),
-        )
-
-    def pass_over(self) -> None:
-        """Leave the step to vLLM although it was planned."""
-        self._queue.pass_over(self._scheduler.waiting)
-
-    def restore(self) -> None:
-        """Take back what :meth:`apply` changed."""
-        if self._changed is not None:
-            self._set(self._changed.token_budget, self._changed.max_batch_size)
-            self._changed = None
-
-    def added(self) -> None:
-        """VLLM has appended a request to ``waiting``."""
-        self._queue.added()
-
-    def _admission(self, max_batch_size: int) -> int:
-        """The admission limit's value for this batch size.
-
-        VLLM counts paused streaming sessions among what it limits: they hold a slot but are in no
-        batch, and with a low batch size they would shut everybody out until their clients speak.
-        """
-        return max_batch_size + int(getattr(self._scheduler, "num_waiting_for_streaming_input", 0))
-
-    def _limits(self) -> Limits:
-        return Limits(
-            self._scheduler.max_num_scheduled_tokens,
-            getattr(self._scheduler, self.admission_limit),
-        )
-
-    def _set(self, token_budget: int, max_batch_size: int) -> None:
-        self._scheduler.max_num_scheduled_tokens = token_budget
-        setattr(self._scheduler, self.admission_limit, max_batch_size)
+from headway_runtime.executors.vllm.adapter import Adapter
+from headway_runtime.scheduling.view import StepView
 
 
 class RunningLimitAdapter(Adapter):
@@ -141,6 +21,32 @@ class RunningLimitAdapter(Adapter):
     last = (0, 30)
     admission_limit = "max_num_running_reqs"
 
+    def observe(self) -> StepView:
+        """The engine before the step, with every waiting request in one queue."""
+        self._gather()
+        return super().observe()
+
+    def restore(self) -> None:
+        """Take back what :meth:`apply` changed."""
+        super().restore()
+        self._gather()
+
+    def added(self) -> None:
+        """VLLM has appended a request to ``waiting``, or to a queue of those not ready."""
+        skipped = getattr(self._scheduler, "skipped_waiting", None)
+        if self._running is not None and skipped:
+            self._scheduler.waiting.append(skipped.pop())
+        super().added()
+
+    def _gather(self) -> None:
+        # These versions keep requests that are not ready in a queue of their own and admit them
+        # from there before all others, which no limit of a class could stop. Later ones leave them
+        # at the front of the one queue.
+        skipped = getattr(self._scheduler, "skipped_waiting", None)
+        if self._running is not None and skipped:
+            self._scheduler.waiting.extendleft(reversed(skipped))
+            skipped.clear()
+
     def _admission(self, max_batch_size: int) -> int:
         return max(super()._admission(max_batch_size), len(self._scheduler.running))
 
@@ -154,11 +60,3 @@ class ActiveLimitAdapter(Adapter):
 
 
 ADAPTERS: tuple[type[Adapter], ...] = (RunningLimitAdapter, ActiveLimitAdapter)
-
-
-def _orders(policy: Policy | None) -> bool:
-    return policy is not None and policy.mode is Mode.ACT
-
-
-def _classes(policy: Policy | None) -> tuple[object, ...] | None:
-    return None if policy is None else (policy.mode, policy.classes, policy.default_class)

@@ -12,10 +12,12 @@ from vllm.version import __version__ as engine_version
 
 from headway_runtime.exchange import policy_file, statistics_file
 from headway_runtime.exchange.statistics_record import EngineState, Header
-from headway_runtime.executors.vllm.adapters import Adapter
+from headway_runtime.executors.vllm.adapter import Adapter
 from headway_runtime.executors.vllm.control import StepControl
-from headway_runtime.executors.vllm.journal import EngineLoad, Journal
+from headway_runtime.executors.vllm.gpu_utilisation import GpuUtilisation
+from headway_runtime.executors.vllm.journal import Journal
 from headway_runtime.executors.vllm.policy_watch import PolicyWatch
+from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.executors.vllm.support import UnsupportedEngineError, choose_adapter
 from headway_runtime.scheduling.view import Limits
 
@@ -41,7 +43,7 @@ def attach(scheduler: Any) -> StepControl:
         executor=adapter,
         ceilings=ceilings,
         watch=PolicyWatch(Path(run_dir or os.devnull) / policy_file.FILE_NAME),
-        journal=Journal(_writer(run_dir, header), header),
+        journal=Journal(_writer(run_dir, header), header, GpuUtilisation(os.environ)),
         load=lambda: _load(scheduler),
     )
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from headway_runtime.exchange.statistics_record import Decision
+from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.interface import Executor
-from headway_runtime.executors.vllm.journal import Decided, EngineLoad, Journal
+from headway_runtime.executors.vllm.journal import Journal
 from headway_runtime.executors.vllm.policy_watch import PolicyWatch
-from headway_runtime.policy import Mode
+from headway_runtime.executors.vllm.step_account import Decided, EngineLoad
+from headway_runtime.policy import Mode, Policy
 from headway_runtime.scheduling.breaker import Breaker
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
@@ -28,6 +29,10 @@ this, which says nothing about the plan.
 
 PLAN_WALL_DEADLINE_NS = 50_000_000
 """Time that a plan may take whatever the machine does."""
+
+ARRIVAL_FOLLOWS_AFTER_NS = 100_000_000
+"""An idle engine looks for another policy when a request comes, whose class depends on it; one that
+runs steps has just looked."""
 
 _Outcome = tuple[Decision, StepPlan | None]
 
@@ -60,6 +65,8 @@ class StepControl:
         self._load = load
         self._breaker = Breaker()
         self._planned_steps = 0
+        self._adopted: Policy | None = None
+        self._followed_ns = -ARRIVAL_FOLLOWS_AFTER_NS
 
     def schedule(self, stock: Callable[[], Any]) -> Any:
         """Run ``stock``, the engine's own ``schedule()``, under the plan for this step."""
@@ -70,6 +77,7 @@ class StepControl:
             returned_ns = time.monotonic_ns()
             if self._executor is not None:
                 self._executor.restore()
+        self._left(lambda: _admitted(output))
         self._record(lambda: self._journal.scheduled(output, decided, self._load(), returned_ns))
         return output
 
@@ -77,13 +85,36 @@ class StepControl:
         """Run ``stock``, the engine's own ``update_from_output()`` for this scheduler output."""
         outputs = stock()
         ended_ns = time.monotonic_ns()
-        self._record(lambda: self._journal.finished(output, outputs, self._load(), ended_ns))
+
+        def record() -> None:
+            gone = self._journal.finished(output, outputs, self._load(), ended_ns)
+            if gone:
+                self._left(lambda: gone)
+
+        self._record(record)
         return outputs
 
-    def added(self) -> None:
+    def added(self, request: Any) -> None:
         """The engine has taken in a request."""
+        entered_ns = time.monotonic_ns()
         if self._executor is not None:
             self._executor.added()
+        if entered_ns - self._followed_ns > ARRIVAL_FOLLOWS_AFTER_NS:
+            self._follow(entered_ns)
+        self._record(lambda: self._journal.arrived(request))
+        self._journal.took(time.monotonic_ns() - entered_ns)
+
+    def ended(self, requests: Sequence[Any], *, by_client: bool) -> None:
+        """The engine has ended requests from outside of a step.
+
+        Args:
+            requests: vLLM's requests.
+            by_client: whether their clients may have asked for it.
+        """
+        entered_ns = time.monotonic_ns()
+        self._left(lambda: [each.request_id for each in requests])
+        self._record(lambda: self._journal.ended(requests, by_client=by_client))
+        self._journal.took(time.monotonic_ns() - entered_ns)
 
     def stopped(self) -> None:
         """The engine shuts down."""
@@ -91,6 +122,7 @@ class StepControl:
 
     def _decide(self, entered_ns: int) -> Decided:
         decision, plan = Decision.STOCK, None
+        self._follow(entered_ns)
         if self._executor is not None:
             decision, plan = self._guarded(self._executor, entered_ns)
         policy = self._watch.policy
@@ -126,8 +158,10 @@ class StepControl:
         return failure, None
 
     def _plan(self, executor: Executor, entered_ns: int) -> _Outcome:
-        self._follow(executor)
         policy = self._watch.policy
+        if policy is not self._adopted:
+            executor.adopt(policy)
+            self._adopted = policy
         if policy is None:
             return Decision.NO_POLICY, None
         if policy.mode is Mode.OFF:
@@ -143,12 +177,29 @@ class StepControl:
         executor.apply(plan)
         return Decision.ACT, plan
 
-    def _follow(self, executor: Executor) -> None:
+    def _follow(self, now_ns: int) -> None:
+        """Look for another policy."""
+        self._followed_ns = now_ns
         refused_before = self._watch.refused
-        if self._watch.refresh():
-            executor.adopt(self._watch.policy)
+        try:
+            changed = self._watch.refresh()
+        except Exception:
+            _LOGGER.exception("Headway could not look for another policy")
+            return
+        if changed:
+            self._record(lambda: self._journal.adopt(self._watch.policy))
         if self._watch.refused != refused_before:
             self._record(lambda: self._journal.refused(self._watch.refused))
+
+    def _left(self, request_ids: Callable[[], Iterable[str]]) -> None:
+        """Tell the executor which requests wait no more."""
+        if self._executor is None:
+            return
+        try:
+            self._executor.left(request_ids())
+        except Exception:
+            # It finds out by itself that its order is not what it was.
+            _LOGGER.exception("Headway does not know which requests wait no more")
 
     def _record(self, write: Callable[[], None]) -> None:
         if not self._journal.is_kept:
@@ -159,3 +210,9 @@ class StepControl:
             # Statistics are worth less than the step they are about.
             _LOGGER.exception("Headway writes no statistics from now on")
             self._journal.give_up()
+
+
+def _admitted(output: Any) -> Iterable[str]:
+    """Requests that a ``SchedulerOutput`` takes from the waiting queue."""
+    yield from (each.req_id for each in output.scheduled_new_reqs)
+    yield from output.scheduled_cached_reqs.resumed_req_ids

@@ -1,77 +1,54 @@
-"""Keeps account of steps and writes the statistics file."""
+"""Keeps account of steps and requests, and writes the statistics file."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from headway_runtime.exchange.statistics_file import StatisticsWriter
-from headway_runtime.exchange.statistics_record import (
-    Decision,
-    EngineState,
-    Header,
-    Load,
-    StepRecord,
+from headway_runtime.exchange.statistics_record import EngineState, Header, Load
+from headway_runtime.exchange.step_record import StepRecord
+from headway_runtime.executors.vllm.class_accounts import ClassAccounts
+from headway_runtime.executors.vllm.gpu_utilisation import GpuSample, GpuUtilisation
+from headway_runtime.executors.vllm.step_account import (
+    Decided,
+    Ended,
+    EngineLoad,
+    next_record,
+    outcome_of,
 )
-from headway_runtime.policy import Stamp
-from headway_runtime.scheduling.plan import StepOutcome, StepPlan
-from headway_runtime.scheduling.view import Limits
+from headway_runtime.policy import Policy
 
-_NO_STAMP = Stamp(0, 0, 0)
-
-
-@dataclass(frozen=True)
-class Decided:
-    """How a step was decided, before the engine ran it.
-
-    Attributes:
-        decision: who decided.
-        stamp: the policy in force, None without one.
-        plan: the plan that was made, None without one.
-        limits: limits the engine runs the step with.
-        breaker_open: whether planning is paused.
-        entered_ns: when the step began, on the monotonic clock.
-        plan_ns: from then until the limits were in force.
-    """
-
-    decision: Decision
-    stamp: Stamp | None
-    plan: StepPlan | None
-    limits: Limits
-    breaker_open: bool
-    entered_ns: int
-    plan_ns: int
-
-
-@dataclass(frozen=True)
-class EngineLoad:
-    """What the engine has in hand.
-
-    Attributes:
-        running: requests running.
-        waiting: requests waiting.
-        kv_usage: share of KV blocks in use, 0 to 1.
-    """
-
-    running: int
-    waiting: int
-    kv_usage: float = 0.0
+CLASSES_PERIOD_NS = 100_000_000
+"""Classes that have changed are written this often, rather than with every step."""
 
 
 class Journal:
-    """Turns steps into records.
+    """Turns steps into records and requests into totals of their classes.
 
     With asynchronous scheduling a step is scheduled before the one ahead of it is finished, so what
     was decided is kept until its output comes back, first in, first out.
+
+    Args:
+        writer: the statistics file; None keeps no account of anything.
+        header: what the file says about the engine.
+        gpus: asked how busy the GPUs are.
     """
 
-    def __init__(self, writer: StatisticsWriter | None, header: Header) -> None:
+    def __init__(
+        self, writer: StatisticsWriter | None, header: Header, gpus: GpuUtilisation | None = None
+    ) -> None:
         self._writer = writer
         self._header = header
+        self._gpus = gpus
+        self._gpu_sample = GpuSample()
+        self._classes = ClassAccounts()
         self._in_flight: deque[tuple[Any, Decided, int]] = deque()
         self._last_end_ns = 0
+        self._classes_written_ns = 0
         self._unaccounted_ns = 0
         self._record = StepRecord(**dict.fromkeys(StepRecord.__dataclass_fields__, 0))
 
@@ -79,6 +56,20 @@ class Journal:
     def is_kept(self) -> bool:
         """Whether anything is written at all."""
         return self._writer is not None
+
+    @property
+    def requests_under_way(self) -> int:
+        """Requests of a class that have arrived and not ended."""
+        return len(self._classes)
+
+    def adopt(self, policy: Policy | None) -> None:
+        """Follow another policy."""
+        self._classes.adopt(policy)
+        self._write_classes()
+
+    def arrived(self, request: Any) -> None:
+        """The engine has taken in a request."""
+        self._classes.arrived(request)
 
     def scheduled(self, output: Any, decided: Decided, load: EngineLoad, returned_ns: int) -> None:
         """A step was handed to the model.
@@ -93,7 +84,7 @@ class Journal:
         plugin_ns = decided.plan_ns + time.monotonic_ns() - returned_ns
         self._in_flight.append((output, decided, plugin_ns))
 
-    def finished(self, output: Any, outputs: Any, load: EngineLoad, ended_ns: int) -> None:
+    def finished(self, output: Any, outputs: Any, load: EngineLoad, ended_ns: int) -> Sequence[str]:
         """The output of a step came back from the model.
 
         Args:
@@ -101,20 +92,47 @@ class Journal:
             outputs: vLLM's ``EngineCoreOutputs`` by client.
             load: what the engine has in hand.
             ended_ns: when the engine's own ``update_from_output()`` returned.
+
+        Returns:
+            Requests that ended with it.
         """
+        now_ns = time.time_ns()
         decided, plugin_ns = self._take(output)
+        tokens, gone = self._classes.tokens_came(outputs, now_ns)
         # A step without tokens only flushes aborted requests: no model ran.
         if decided is not None and output.total_num_scheduled_tokens > 0:
             plugin_ns += self._unaccounted_ns
+            self._unaccounted_ns = 0
             began_ns = max(decided.entered_ns, self._last_end_ns)
-            ended = _Ended(_outcome(output), _generated(outputs), plugin_ns, ended_ns - began_ns)
-            self._record = _next(self._record, decided, ended, load)
+            ended = Ended(outcome_of(output), tokens, now_ns, plugin_ns, ended_ns - began_ns)
+            self._record = next_record(self._record, decided, ended, load)
             if self._writer is not None:
                 self._writer.append(self._record)
+        if self._gpus is not None:
+            self._gpu_sample = self._gpus.sample(ended_ns, now_ns)
         self._write_load(load)
+        # The last step before the engine falls idle leaves nothing unwritten.
+        if load.running == 0 or ended_ns - self._classes_written_ns >= CLASSES_PERIOD_NS:
+            self._write_classes()
+            self._classes_written_ns = ended_ns
         self._last_end_ns = ended_ns
         # Writing takes part in the share too; this step's record is out, so the next one has it.
-        self._unaccounted_ns = time.monotonic_ns() - ended_ns
+        self.took(time.monotonic_ns() - ended_ns)
+        return gone
+
+    def ended(self, requests: Sequence[Any], *, by_client: bool) -> None:
+        """The engine has ended requests from outside of a step.
+
+        Args:
+            requests: vLLM's requests.
+            by_client: whether their clients may have asked for it.
+        """
+        self._classes.ended(requests, time.time_ns(), by_client=by_client)
+        self._write_classes()
+
+    def took(self, plugin_ns: int) -> None:
+        """The plug-in took this time beside a step; the next one has it in its record."""
+        self._unaccounted_ns += plugin_ns
 
     def refused(self, count: int) -> None:
         """Policy files refused so far."""
@@ -130,6 +148,8 @@ class Journal:
     def give_up(self) -> None:
         """Write no statistics any more, after an error in doing so."""
         self._writer = None
+        # Nobody tells it any more which requests have ended.
+        self._classes = ClassAccounts()
 
     def _take(self, output: Any) -> tuple[Decided | None, int]:
         while self._in_flight:
@@ -140,61 +160,23 @@ class Journal:
 
     def _write_load(self, load: EngineLoad) -> None:
         if self._writer is not None:
+            sample = self._gpu_sample
             self._writer.write_load(
-                Load(time.time_ns(), self._record.step, load.running, load.waiting)
+                Load(
+                    time.time_ns(),
+                    self._record.step,
+                    load.running,
+                    load.waiting,
+                    sample.utilisation_ppm,
+                    sample.memory_bandwidth_ppm,
+                    sample.sampled_ns,
+                )
             )
+
+    def _write_classes(self) -> None:
+        if self._writer is not None:
+            self._classes.table.write_changes(self._writer.write_class)
 
     def _write_header(self) -> None:
         if self._writer is not None:
             self._writer.write_header(self._header)
-
-
-@dataclass(frozen=True)
-class _Ended:
-    outcome: StepOutcome
-    generated_tokens: int
-    plugin_ns: int
-    step_ns: int
-
-
-def _outcome(output: Any) -> StepOutcome:
-    return StepOutcome(output.total_num_scheduled_tokens, len(output.preempted_req_ids or ()))
-
-
-def _generated(outputs: Any) -> int:
-    return sum(len(each.new_token_ids) for client in outputs.values() for each in client.outputs)
-
-
-def _next(last: StepRecord, decided: Decided, ended: _Ended, load: EngineLoad) -> StepRecord:
-    stamp = decided.stamp or _NO_STAMP
-    plan, outcome = decided.plan, ended.outcome
-    return StepRecord(
-        step=last.step + 1,
-        wall_time_ns=time.time_ns(),
-        generation=stamp.generation,
-        epoch=stamp.epoch,
-        counter=stamp.counter,
-        decision=int(decided.decision),
-        breaker_open=int(decided.breaker_open),
-        planned_token_budget=plan.limits.token_budget if plan else 0,
-        planned_max_batch=plan.limits.max_batch_size if plan else 0,
-        moved_requests=len(plan.placements) if plan else 0,
-        token_budget=decided.limits.token_budget,
-        max_batch=decided.limits.max_batch_size,
-        scheduled_tokens=outcome.scheduled_tokens,
-        running=load.running,
-        waiting=load.waiting,
-        kv_usage_ppm=int(load.kv_usage * 1_000_000),
-        plan_ns=decided.plan_ns,
-        plugin_ns=ended.plugin_ns,
-        step_ns=ended.step_ns,
-        scheduled_tokens_total=last.scheduled_tokens_total + outcome.scheduled_tokens,
-        generated_tokens_total=last.generated_tokens_total + ended.generated_tokens,
-        preemptions_total=last.preemptions_total + outcome.preemptions,
-        plan_ns_total=last.plan_ns_total + decided.plan_ns,
-        plugin_ns_total=last.plugin_ns_total + ended.plugin_ns,
-        step_ns_total=last.step_ns_total + ended.step_ns,
-        failed_total=last.failed_total + (decided.decision is Decision.FAILED),
-        late_total=last.late_total + (decided.decision is Decision.LATE),
-        breaker_total=last.breaker_total + (decided.decision is Decision.BREAKER),
-    )

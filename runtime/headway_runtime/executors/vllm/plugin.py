@@ -35,7 +35,14 @@ class HeadwayScheduler(AsyncScheduler):  # type: ignore[misc]
     def add_request(self, request: Any) -> None:
         """Take in a request; see ``SchedulerInterface.add_request``."""
         super().add_request(request)
-        self._headway.added()
+        self._headway.added(request)
+
+    def finish_requests(self, request_ids: Any, finished_status: Any) -> Any:
+        """End requests from outside of a step; see ``SchedulerInterface.finish_requests``."""
+        ended = super().finish_requests(request_ids, finished_status)
+        # Only the engine itself ends all there are.
+        self._headway.ended(ended, by_client=request_ids is not None)
+        return ended
 
     def shutdown(self) -> None:
         """Shut down; see ``SchedulerInterface.shutdown``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headway_runtime.executors.vllm.readiness import readiness
 from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.order import urgency
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
@@ -32,4 +33,7 @@ class Classifier:
 
     def waiting(self, request: Any) -> WaitingRequest:
         """What the planner knows of a waiting request."""
-        return WaitingRequest(request.request_id, request.arrival_time, self.traffic_class(request))
+        traffic_class = self.traffic_class(request)
+        return WaitingRequest(
+            request.request_id, request.arrival_time, traffic_class, readiness(request)
+        )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from headway_runtime.executors.vllm.adapters import ADAPTERS, Adapter, Release
+from headway_runtime.executors.vllm.adapter import Adapter, Release
+from headway_runtime.executors.vllm.adapters import ADAPTERS
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 

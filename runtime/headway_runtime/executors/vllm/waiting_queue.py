@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Any, overload
+from typing import Any, NamedTuple
 
+from headway_runtime.executors.vllm.lanes import Lanes
 from headway_runtime.executors.vllm.request_class import Classifier
-from headway_runtime.scheduling.plan import Placement
+from headway_runtime.scheduling.lazy import Lazy
+from headway_runtime.scheduling.plan import Placement, Turn
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
 MOVES_PER_STEP = 32
@@ -16,29 +18,26 @@ MOVES_PER_STEP = 32
 change; 32 need some 0.3 ms among 10,000 waiting."""
 
 
-class _Settled(Sequence[Urgency]):
-    """Urgencies of the first ``count`` requests of the queue, computed only where looked at."""
+class QueueView(NamedTuple):
+    """The queue in the planner's words; see :class:`StepView` for the fields' meaning.
 
-    def __init__(self, queue: deque[Any], count: int, urgency: Callable[[Any], Urgency]) -> None:
-        self._queue = queue
-        self._count = count
-        self._urgency = urgency
+    Attributes:
+        settled: urgencies of what stands in front of all lanes.
+        unsettled: what is to be put in order now.
+        unseen: how many stand behind that.
+        front: the settled requests themselves; empty without lanes.
+        lanes: what waits in each lane, and how urgent it is.
+    """
 
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> Urgency: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Urgency]: ...
-    def __getitem__(self, index: int | slice) -> Urgency | Sequence[Urgency]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(self._count))]
-        return self._urgency(self._queue[index])
+    settled: Sequence[Urgency]
+    unsettled: tuple[WaitingRequest, ...]
+    unseen: int
+    front: Sequence[WaitingRequest] = ()
+    lanes: tuple[tuple[Sequence[WaitingRequest], Sequence[Urgency]], ...] = ()
 
 
 class WaitingQueue:
-    """Knows how much of vLLM's queue is in order: a settled front, then what has arrived since.
+    """Knows how much of vLLM's queue is in order: a settled front, lanes, then what has arrived.
 
     vLLM takes from the front and puts preempted or blocked requests back there, so the settled part
     is only nearly sorted at times; positions are then approximate and the queue stays whole.
@@ -46,25 +45,49 @@ class WaitingQueue:
 
     def __init__(self) -> None:
         self._unsettled = 0
+        self._lanes = Lanes(0)
 
     def added(self) -> None:
         """VLLM has appended a request."""
         self._unsettled += 1
 
-    def unsettle(self, queue: deque[Any]) -> None:
-        """The order means nothing any more, for instance because the classes have changed."""
-        self._unsettled = len(queue)
+    def left(self, request_ids: Iterable[str]) -> None:
+        """These requests wait no more."""
+        self._lanes.left(request_ids)
 
-    def look(
-        self, queue: deque[Any], classifier: Classifier
-    ) -> tuple[Sequence[Urgency], tuple[WaitingRequest, ...]]:
-        """The settled urgencies, and the requests to put in order in this step."""
-        settled = self._settled_count(queue)
-        unsettled = range(settled, min(len(queue), settled + MOVES_PER_STEP))
-        return (
-            _Settled(queue, settled, classifier.urgency),
-            tuple(classifier.waiting(queue[index]) for index in unsettled),
-        )
+    def unsettle(self, queue: deque[Any], lanes: int = 0) -> None:
+        """The order means nothing any more, for instance because the classes have changed.
+
+        Args:
+            queue: the queue.
+            lanes: how many lanes to have from now on.
+        """
+        self._unsettled = len(queue)
+        self._lanes = Lanes(lanes)
+
+    def look(self, queue: deque[Any], classifier: Classifier) -> QueueView:
+        """What is in order, and the requests to put in order in this step."""
+        end = self._settled_count(queue)
+        if not self._lanes.find(queue, end) and not self._unsettled:
+            # Somebody else has moved requests: start again, which costs only a few steps.
+            self.unsettle(queue, len(self._lanes))
+            end = 0
+            self._lanes.find(queue, end)
+        shown = range(end, min(len(queue), end + MOVES_PER_STEP))
+        unsettled = tuple([classifier.waiting(queue[index]) for index in shown])
+
+        def urgencies(start: int, stop: int) -> Sequence[Urgency]:
+            return Lazy(stop - start, lambda index: classifier.urgency(queue[start + index]))
+
+        def requests(start: int, stop: int) -> Sequence[WaitingRequest]:
+            return Lazy(stop - start, lambda index: classifier.waiting(queue[start + index]))
+
+        front = self._lanes.front_length
+        view = QueueView(urgencies(0, front), unsettled, len(queue) - shown.stop)
+        if not len(self._lanes):
+            return view
+        lanes = [(requests(*bounds), urgencies(*bounds)) for bounds in self._lanes.bounds]
+        return view._replace(front=requests(0, front), lanes=tuple(lanes))
 
     def settle(self, queue: deque[Any], placements: Sequence[Placement]) -> None:
         """Carry out placements made for what :meth:`look` showed; none means it is in order."""
@@ -73,12 +96,16 @@ class WaitingQueue:
             request.request_id: request
             for request in (queue[first + offset] for offset in range(len(placements)))
         }
-        moves = [(found[each.request_id], each.position) for each in placements]
+        moves = [(found[each.request_id], each) for each in placements]
         for _ in moves:
             del queue[first]
-        for request, position in moves:
-            queue.insert(position, request)
+        for request, placement in moves:
+            self._lanes.insert(queue, request, placement)
         self._pass(queue, first)
+
+    def take_turns(self, queue: deque[Any], turns: Sequence[Turn]) -> None:
+        """Bring requests that may run to the front, after :meth:`settle`."""
+        self._lanes.take_turns(queue, turns)
 
     def pass_over(self, queue: deque[Any]) -> None:
         """Leave what :meth:`look` showed where it is, and do not show it again."""
@@ -89,7 +116,7 @@ class WaitingQueue:
         in_order = sorted(queue, key=attrgetter("arrival_time"))
         queue.clear()
         queue.extend(in_order)
-        self._unsettled = len(queue)
+        self.unsettle(queue)
 
     def _pass(self, queue: deque[Any], first: int) -> None:
         self._unsettled = max(0, len(queue) - first - MOVES_PER_STEP)

@@ -1,0 +1,176 @@
+"""How a plan is put in force, whatever the version of vLLM.
+
+All supported versions read ``max_num_scheduled_tokens`` at the start of ``schedule()`` as the
+step's token budget, and take requests from the front of ``waiting``, a ``deque``, under scheduling
+policy fcfs. What differs is in :mod:`adapters`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from headway_runtime.executors.vllm.request_class import Classifier
+from headway_runtime.executors.vllm.running_classes import RunningClasses
+from headway_runtime.executors.vllm.waiting_queue import QueueView, WaitingQueue
+from headway_runtime.policy import Mode, Policy
+from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.view import Lane, Limits, StepView
+
+Release = tuple[int, int]
+"""Major and minor version of vLLM."""
+
+
+class Adapter:
+    """What all ranges share; implements :class:`headway_runtime.executors.interface.Executor`.
+
+    Attributes:
+        first: oldest release of the range.
+        last: newest release of the range.
+        admission_limit: name of the scheduler's attribute that holds admission back.
+    """
+
+    first: ClassVar[Release]
+    last: ClassVar[Release]
+    admission_limit: ClassVar[str]
+
+    def __init__(self, scheduler: Any) -> None:
+        self._scheduler = scheduler
+        self._queue = WaitingQueue()
+        self._policy: Policy | None = None
+        self._classifier: Classifier | None = None
+        self._running: RunningClasses | None = None
+        self._changed: Limits | None = None
+        self._ceilings = self._limits()
+        self._tokens_per_decode = 1 + getattr(scheduler, "num_spec_tokens", 0)
+
+    @classmethod
+    def missing(cls, scheduler: Any) -> str | None:
+        """The first thing this adapter relies on that the scheduler does not have, or None."""
+        numbers = ("max_num_scheduled_tokens", "max_num_running_reqs", cls.admission_limit)
+        for name in numbers:
+            if not isinstance(getattr(scheduler, name, None), int):
+                return name
+        for name, kind in (("waiting", deque), ("running", list)):
+            if not isinstance(getattr(scheduler, name, None), kind):
+                return name
+        return None
+
+    @property
+    def ceilings(self) -> Limits:
+        """Limits the engine was started with."""
+        return self._ceilings
+
+    def adopt(self, policy: Policy | None) -> None:
+        """Follow another policy. Only Act leaves its mark on the waiting queue."""
+        before, self._policy = self._policy, policy
+        self._classifier = None if policy is None else Classifier(policy)
+        limited = _limited(policy)
+        self._running = RunningClasses(policy) if policy is not None and limited else None
+        self._gather()
+        if _orders(before) and not _orders(policy):
+            self._queue.restore_arrival_order(self._scheduler.waiting)
+        elif _order_of(before) != _order_of(policy):
+            self._queue.unsettle(self._scheduler.waiting, len(limited))
+
+    def observe(self) -> StepView:
+        """The engine before the step."""
+        policy, classifier = self._policy, self._classifier
+        if policy is None or classifier is None:
+            raise RuntimeError("no policy was adopted")
+        queue = self._queue.look(self._scheduler.waiting, classifier)
+        wanted = Limits(
+            policy.token_budget or self._ceilings.token_budget,
+            policy.max_batch_size or self._ceilings.max_batch_size,
+        )
+        return StepView(
+            ceilings=self._ceilings,
+            wanted=wanted,
+            running=len(self._scheduler.running),
+            tokens_per_decode=self._tokens_per_decode,
+            settled=queue.settled,
+            unsettled=queue.unsettled,
+            lanes=self._lanes(queue, wanted.max_batch_size),
+            front=queue.front,
+            unseen=queue.unseen,
+        )
+
+    def _lanes(self, queue: QueueView, most: int) -> tuple[Lane, ...]:
+        if self._running is None:
+            return ()
+        names = self._running.names
+        # In a full batch nobody needs to know who runs.
+        full = len(self._scheduler.running) >= most or not self._scheduler.waiting
+        room = [0] * len(names) if full else self._running.room(self._scheduler.running)
+        lanes = zip(names, room, queue.lanes, strict=True)
+        return tuple(Lane(name, free, *waiting) for name, free, waiting in lanes)
+
+    def apply(self, plan: StepPlan) -> None:
+        """Put the plan in force for one ``schedule()``."""
+        self._queue.settle(self._scheduler.waiting, plan.placements)
+        self._queue.take_turns(self._scheduler.waiting, plan.turns)
+        found = self._limits()
+        self._changed = found
+        self._set(
+            min(found.token_budget, plan.limits.token_budget),
+            min(found.max_batch_size, self._admission(plan.limits.max_batch_size)),
+        )
+
+    def pass_over(self) -> None:
+        """Leave the step to vLLM although it was planned."""
+        self._queue.pass_over(self._scheduler.waiting)
+
+    def restore(self) -> None:
+        """Take back what :meth:`apply` changed."""
+        if self._changed is not None:
+            self._set(self._changed.token_budget, self._changed.max_batch_size)
+            self._changed = None
+
+    def added(self) -> None:
+        """VLLM has appended a request to ``waiting``."""
+        self._queue.added()
+
+    def left(self, request_ids: Iterable[str]) -> None:
+        """These requests wait no more: they run, or they have ended."""
+        self._queue.left(request_ids)
+
+    def _gather(self) -> None:
+        """Bring requests back into the queue that vLLM keeps elsewhere; only with class limits."""
+
+    def _admission(self, max_batch_size: int) -> int:
+        """The admission limit's value for this batch size.
+
+        VLLM counts paused streaming sessions among what it limits: they hold a slot but are in no
+        batch, and with a low batch size they would shut everybody out until their clients speak.
+        """
+        return max_batch_size + int(getattr(self._scheduler, "num_waiting_for_streaming_input", 0))
+
+    def _limits(self) -> Limits:
+        return Limits(
+            self._scheduler.max_num_scheduled_tokens,
+            getattr(self._scheduler, self.admission_limit),
+        )
+
+    def _set(self, token_budget: int, max_batch_size: int) -> None:
+        self._scheduler.max_num_scheduled_tokens = token_budget
+        setattr(self._scheduler, self.admission_limit, max_batch_size)
+
+
+def _orders(policy: Policy | None) -> bool:
+    return policy is not None and policy.mode is Mode.ACT
+
+
+def _limited(policy: Policy | None) -> list[str]:
+    """Classes that have a lane."""
+    if policy is None or not _orders(policy):
+        return []
+    return [each.name for each in policy.classes if each.max_running is not None]
+
+
+def _order_of(policy: Policy | None) -> tuple[object, ...] | None:
+    """What the order of the waiting queue depends on; how high a limit is makes no difference."""
+    if policy is None:
+        return None
+    objectives = [(each.name, each.ttft_ms, each.deadline_s) for each in policy.classes]
+    return policy.mode, objectives, policy.default_class, _limited(policy)

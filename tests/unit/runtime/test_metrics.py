@@ -1,0 +1,183 @@
+"""The pod's metrics, made from what its engines tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway_runtime.exchange.class_record import WINDOW_NS, ClassRecord, Windows
+from headway_runtime.exchange.histogram import BUCKETS, bucket_of
+from headway_runtime.policy import Mode, Policy, TrafficClass
+from headway_runtime.sidecar.engines import read_engines
+from headway_runtime.sidecar.metrics import PodCollector, PodView
+from tests.unit.runtime.engines import BLANK, write_statistics
+from tests.unit.runtime.policies import policy
+
+NOW_NS = 1_700_000_000 * 10**9
+SECOND_NS = 10**9
+CHAT = TrafficClass("chat", ttft_ms=500, tpot_ms=50)
+FREE = TrafficClass("free")
+
+
+def step(ended_s_ago: float, lasted_s: float = 0.0) -> Any:
+    ended_ns = NOW_NS - round(ended_s_ago * SECOND_NS)
+    return replace(BLANK, wall_time_ns=ended_ns, step_ns=round(lasted_s * SECOND_NS))
+
+
+def metrics(run_dir: Path, in_force: Policy | None = None) -> dict[tuple[str, ...], float]:
+    engines = read_engines(run_dir, records=1024, with_classes=True)
+    view = PodView(engines, in_force, {}, draining=False, now_ns=NOW_NS)
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in PodCollector(lambda: view).collect()
+        for sample in family.samples
+    }
+
+
+def utilisation(run_dir: Path) -> float:
+    return metrics(run_dir)["headway_utilisation_ratio",]
+
+
+def test_utilisation_is_the_busy_share_of_the_last_ten_seconds(tmp_path: Path) -> None:
+    write_statistics(tmp_path, step(20, 5), step(3, 2), step(1, 1))
+    assert utilisation(tmp_path) == pytest.approx(0.3)
+
+
+def test_a_step_that_began_before_the_window_counts_for_its_part_in_it(tmp_path: Path) -> None:
+    write_statistics(tmp_path, step(9, 5), step(0, 1))
+    assert utilisation(tmp_path) == pytest.approx(0.2)
+
+
+def test_steps_that_the_ring_no_longer_holds_are_not_taken_for_idle_time(tmp_path: Path) -> None:
+    busy = [step(number / 100, 0.01) for number in range(300, -1, -1)]
+    write_statistics(tmp_path, *busy, slots=128)
+    assert utilisation(tmp_path) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("ended_s_ago", "busy"), [(1.9, True), (2.1, False)])
+@pytest.mark.parametrize("sampled", [True, False])
+def test_an_engine_without_a_step_in_two_seconds_is_idle(
+    tmp_path: Path, ended_s_ago: float, busy: bool, sampled: bool
+) -> None:
+    sample = {"gpus": (900_000, 500_000), "sampled_ns": NOW_NS} if sampled else {}
+    write_statistics(tmp_path, step(ended_s_ago, 1), **sample)
+    assert (utilisation(tmp_path) > 0) is busy
+
+
+def test_an_engine_that_has_done_nothing_is_idle(tmp_path: Path) -> None:
+    assert utilisation(tmp_path) == 0
+    write_statistics(tmp_path)
+    assert utilisation(tmp_path) == 0
+
+
+def test_sampled_gpus_count_before_steps(tmp_path: Path) -> None:
+    write_statistics(tmp_path, step(0, 9), gpus=(250_000, 125_000), sampled_ns=NOW_NS)
+    found = metrics(tmp_path)
+    assert found["headway_utilisation_ratio",] == 0.25
+    assert found["headway_memory_bandwidth_utilisation_ratio",] == 0.125
+
+
+def test_memory_bandwidth_is_told_only_where_gpus_are_sampled(tmp_path: Path) -> None:
+    write_statistics(tmp_path, step(0, 1))
+    assert ("headway_memory_bandwidth_utilisation_ratio",) not in metrics(tmp_path)
+
+
+def test_utilisation_is_the_mean_over_the_engines(tmp_path: Path) -> None:
+    write_statistics(tmp_path, step(0, 1), rank=0, gpus=(500_000, 300_000), sampled_ns=NOW_NS)
+    write_statistics(tmp_path, step(5, 1), rank=1, gpus=(900_000, 900_000), sampled_ns=NOW_NS)
+    found = metrics(tmp_path)
+    assert found["headway_utilisation_ratio",] == 0.25
+    assert found["headway_memory_bandwidth_utilisation_ratio",] == pytest.approx(0.15)
+
+
+def test_what_the_policy_asks_for_is_told(tmp_path: Path) -> None:
+    found = metrics(
+        tmp_path,
+        policy(theta_ppm=150_000, token_budget=512, max_batch_size=8, mode=Mode.SHADOW),
+    )
+    assert found["headway_theta_ratio",] == 0.15
+    assert found["headway_policy_token_budget_tokens",] == 512
+    assert found["headway_policy_max_batch_requests",] == 8
+
+
+def test_what_the_policy_leaves_open_is_absent(tmp_path: Path) -> None:
+    for in_force in (None, policy()):
+        names = {name for name, *_ in metrics(tmp_path, in_force)}
+        assert not names & {
+            "headway_theta_ratio",
+            "headway_policy_token_budget_tokens",
+            "headway_policy_max_batch_requests",
+        }
+
+
+def test_a_threshold_of_zero_is_told(tmp_path: Path) -> None:
+    assert metrics(tmp_path, policy(theta_ppm=0))["headway_theta_ratio",] == 0
+
+
+def windows(*ratios: float) -> Windows:
+    counts = [0] * BUCKETS
+    for ratio in ratios:
+        counts[bucket_of(ratio)] += 1
+    return Windows(current=counts)
+
+
+def record(name: str = "chat", **fields: Any) -> ClassRecord:
+    return ClassRecord(name, **{"revision": 1, "window_start_ns": NOW_NS, **fields})
+
+
+def test_every_class_of_the_policy_is_told_and_no_other(tmp_path: Path) -> None:
+    write_statistics(tmp_path, classes=[record("gone", requests_total=5)])
+    found = metrics(tmp_path, policy(classes=(CHAT, FREE)))
+    of_classes = {labels: value for labels, value in found.items() if "class" in labels[0]}
+    assert of_classes == {
+        ("headway_class_requests_total", "chat"): 0,
+        ("headway_class_requests_total", "free"): 0,
+        ("headway_class_attained_requests_total", "chat"): 0,
+        ("headway_class_attained_requests_total", "free"): 0,
+    }
+
+
+def test_totals_are_summed_over_the_engines(tmp_path: Path) -> None:
+    for rank in range(3):
+        totals = {"requests_total": 10, "attained_total": rank}
+        write_statistics(tmp_path, rank=rank, classes=[record(**totals)])
+    found = metrics(tmp_path, policy(classes=(CHAT,)))
+    assert found["headway_class_requests_total", "chat"] == 30
+    assert found["headway_class_attained_requests_total", "chat"] == 3
+
+
+def test_ratios_are_percentiles_over_all_engines(tmp_path: Path) -> None:
+    write_statistics(tmp_path, rank=0, classes=[record(ttft=windows(*[0.5] * 95))])
+    write_statistics(tmp_path, rank=1, classes=[record(ttft=windows(*[1.0, 2.0, 3.0, 4.0, 5.0]))])
+    found = metrics(tmp_path, policy(classes=(CHAT,)))
+    assert found["headway_class_recent_ttft_ratio", "chat"] == 0.5
+    write_statistics(tmp_path, rank=0, classes=[record(ttft=windows(*[0.5] * 90))])
+    found = metrics(tmp_path, policy(classes=(CHAT,)))
+    assert found["headway_class_recent_ttft_ratio", "chat"] == 1.0
+
+
+def test_ratios_that_have_grown_old_are_absent(tmp_path: Path) -> None:
+    name = "headway_class_recent_tpot_ratio", "chat"
+    for age_ns, told in ((2 * WINDOW_NS - 1, True), (2 * WINDOW_NS, False)):
+        old = record(window_start_ns=NOW_NS - age_ns, tpot=windows(1.0))
+        write_statistics(tmp_path, classes=[old])
+        assert (name in metrics(tmp_path, policy(classes=(CHAT,)))) is told
+
+
+def test_ratios_of_a_target_that_is_gone_are_absent(tmp_path: Path) -> None:
+    write_statistics(tmp_path, classes=[record(ttft=windows(1.0), tpot=windows(1.0))])
+    only_ttft = TrafficClass("chat", ttft_ms=1)
+    names = {name for name, *_ in metrics(tmp_path, policy(classes=(only_ttft,)))}
+    assert "headway_class_recent_ttft_ratio" in names
+    assert "headway_class_recent_tpot_ratio" not in names
+
+
+def test_what_was_dropped_is_not_told(tmp_path: Path) -> None:
+    write_statistics(tmp_path, step(0, 1))
+    found = metrics(tmp_path, policy())
+    assert not [each for each in found if each[0] == "headway_plan_seconds_total"]
+    quantiles = [labels[1] for labels in found if labels[0] == "headway_recent_step_seconds"]
+    assert quantiles == ["0.5", "0.99"]
