@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 LOG_FORMATS = ("text", "json")
 
@@ -15,6 +16,10 @@ environment variables:
   HEADWAY_SIGNING_KEY_DIR   directory with current.pem (Ed25519) and, while keys are rotated,
                             previous.pem
   HEADWAY_WATCH_NAMESPACES  namespaces to serve, separated by commas; all when empty
+  HEADWAY_PROMETHEUS_URL    Prometheus to read the engines' metrics from; when empty, and while
+                            it does not answer, the pods are asked themselves
+  HEADWAY_PROMETHEUS_CA_FILE     certificates to trust for it instead of the system's
+  HEADWAY_PROMETHEUS_TOKEN_FILE  file with the bearer token for it
   HEADWAY_LOG_FORMAT        text or json; text when empty
 
 ports:
@@ -28,6 +33,21 @@ class EnvironmentVariableError(Exception):
 
 
 @dataclass(frozen=True)
+class PrometheusAccess:
+    """How Prometheus is reached.
+
+    Attributes:
+        url: of its HTTP interface.
+        ca_file: certificates to trust instead of the system's.
+        token_file: file with the bearer token.
+    """
+
+    url: str
+    ca_file: Path | None = None
+    token_file: Path | None = None
+
+
+@dataclass(frozen=True)
 class Environment:
     """What the operator is told from outside.
 
@@ -37,6 +57,7 @@ class Environment:
         signing_key_dir: where its private keys are mounted.
         watch_namespaces: the namespaces it serves; all when empty.
         log_format: ``text`` or ``json``.
+        prometheus: where metrics are read from; None when there is no Prometheus.
     """
 
     namespace: str
@@ -44,6 +65,7 @@ class Environment:
     signing_key_dir: Path
     watch_namespaces: tuple[str, ...]
     log_format: str
+    prometheus: PrometheusAccess | None = None
 
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> Environment:
@@ -70,7 +92,31 @@ class Environment:
             ),
             watch_namespaces=tuple(sorted({name.strip() for name in watched} - {""})),
             log_format=log_format,
+            prometheus=_prometheus(variables),
         )
+
+
+def _prometheus(variables: Mapping[str, str]) -> PrometheusAccess | None:
+    url = variables.get("HEADWAY_PROMETHEUS_URL", "").strip()
+    ca_file, token_file = (
+        _file(variables, f"HEADWAY_PROMETHEUS_{name}_FILE") for name in ("CA", "TOKEN")
+    )
+    if url:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            # The value itself is not repeated: it may hold a password.
+            raise EnvironmentVariableError(
+                "HEADWAY_PROMETHEUS_URL must look like http://prometheus.monitoring:9090"
+            )
+        return PrometheusAccess(url, ca_file, token_file)
+    if ca_file or token_file:
+        raise EnvironmentVariableError("HEADWAY_PROMETHEUS_URL is not set, though its files are")
+    return None
+
+
+def _file(variables: Mapping[str, str], name: str) -> Path | None:
+    value = variables.get(name, "").strip()
+    return Path(value) if value else None
 
 
 def _required(variables: Mapping[str, str], name: str, meaning: str) -> str:

@@ -32,8 +32,16 @@ from headway_operator.api import KIND
 from headway_operator.decide import decide
 from headway_operator.environment import VARIABLES, Environment, EnvironmentVariableError
 from headway_operator.errors import told
-from headway_operator.metrics import LEADER, RECONCILE_SECONDS, SERVICES
+from headway_operator.metrics import (
+    COLLECT_SECONDS,
+    LEADER,
+    METRICS_SOURCE,
+    RECONCILE_SECONDS,
+    SERVICES,
+)
 from headway_operator.observe.cluster import Cluster
+from headway_operator.observe.engine_metrics.collector import Collector
+from headway_operator.observe.engine_metrics.prometheus import Prometheus
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.memory import Memory
 from headway_operator.observe.observer import Observer
@@ -42,6 +50,7 @@ from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
 from headway_operator.observe.snapshot import OperatorFacts
+from headway_operator.rounds import Rounds
 from headway_operator.watching import Listener, watch_registry, watch_settings
 from headway_operator.work_queue import WorkQueue, backoff_seconds
 
@@ -71,7 +80,10 @@ class Operator:
         self.sidecars = SidecarClient()
         self.leadership = Leadership(client, environment.namespace, identity, self.look_at_all)
         self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
-        self.observer = Observer(self.cluster, client, self.memory)
+        self.prometheus = connect_prometheus(environment)
+        self.collector = Collector(self.prometheus, self.sidecars, time.time)
+        self.rounds = Rounds(self.collector.has_work)
+        self.observer = Observer(self.cluster, client, self.memory, self.collector.metrics)
         self.actor = Actor(
             applier=Applier(client, self.leadership, self.memory),
             pusher=PolicyPusher(self.sidecars, keys, self.leadership, self.memory.sidecars),
@@ -92,6 +104,7 @@ class Operator:
         if snapshot is None:
             return
         plan = decide(snapshot, now)
+        self.rounds.looked_at(key, is_quiet=plan.is_quiet)
         if await self.actor.carry_out(snapshot, plan, now):
             self.queue.add(key)
 
@@ -116,18 +129,31 @@ class Operator:
             RECONCILE_SECONDS.labels(outcome=outcome).observe(time.perf_counter() - began)
 
     async def tick(self) -> None:
-        """Look at every service, whatever happens, and at the sidecars and keys."""
-        trouble = ""
+        """Look at the services, whatever happens, and at metrics, sidecars and keys."""
+        trouble, due = "", time.monotonic()
         while True:
-            await asyncio.sleep(TICK_SECONDS)
+            # However long a tick takes, decisions are made every 5 s.
+            due = max(due + TICK_SECONDS, time.monotonic())
+            await asyncio.sleep(due - time.monotonic())
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
-            self.look_at_all()
             if self.leadership.epoch is not None:
-                await self.poller.poll_due(self.cluster, time.monotonic())
+                await asyncio.gather(
+                    self.collect(), self.poller.poll_due(self.cluster, time.monotonic())
+                )
+            self.queue.add_idle(
+                self.rounds.due(self.cluster.services, lambda key: self.cluster.pods.get(key, ()))
+            )
             known, trouble = trouble, self.reload_keys()
             if trouble not in ("", known):
                 logger.error("%s. The keys stay as they were", trouble)
+
+    async def collect(self) -> None:
+        """Take in the newest metrics of all pods."""
+        with COLLECT_SECONDS.time():
+            counts = await self.collector.collect(self.cluster)
+        for source, count in counts.items():
+            METRICS_SOURCE.labels(source=source).set(count)
 
     def reload_keys(self) -> str:
         """Look whether the signing keys have changed. Returns what is wrong with them, if any."""
@@ -206,6 +232,16 @@ class Operator:
             )
             self.stop()
         await self.sidecars.close()
+        if self.prometheus is not None:
+            await self.prometheus.close()
+
+
+def connect_prometheus(environment: Environment) -> Prometheus | None:
+    """The Prometheus to ask, if there is one."""
+    access = environment.prometheus
+    if access is None:
+        return None
+    return Prometheus(access.url, access.ca_file, access.token_file, environment.watch_namespaces)
 
 
 async def serve(environment: Environment, keys: KeyRing) -> None:

@@ -18,5 +18,16 @@ PUSH_SECONDS = Histogram(
 )
 PUSHES = Counter("headway_operator_pushes", "Policies pushed to pods, by answer.", ["outcome"])
 WRITES = Counter("headway_operator_writes", "Objects written, by kind.", ["kind"])
+RETUNES = Counter("headway_operator_retunes", "Values retuned in policies.", ["what"])
+COLLECT_SECONDS = Histogram(
+    "headway_operator_collect_seconds",
+    "Time to collect the metrics of all pods.",
+    buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10),
+)
+METRICS_SOURCE = Gauge(
+    "headway_operator_metrics_source",
+    "Pods whose metrics came from there in the last collection.",
+    ["source"],
+)
 LEADER = Gauge("headway_operator_leader", "1 while this process leads.")
 SERVICES = Gauge("headway_operator_services", "InferenceServices that are watched.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from headway_operator.act.apply import Applier
@@ -10,9 +11,12 @@ from headway_operator.act.events import EventRecorder
 from headway_operator.act.push import PolicyPusher
 from headway_operator.act.status import StatusWriter
 from headway_operator.decide import Plan
+from headway_operator.metrics import RETUNES
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.memory import Memory
 from headway_operator.observe.snapshot import Snapshot
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,11 @@ class Actor:
             NotLeaderError: this process does not lead (any more).
             kubernetes.aio.client.ApiException: the API server could not do it now.
         """
-        self.memory.of(snapshot.service).published = plan.published
+        remembered = self.memory.of(snapshot.service)
+        remembered.published, remembered.tuning = plan.published, plan.tuning
+        for change in plan.changes:
+            RETUNES.labels(what=change.what).inc()
+            logger.info("%s: %s", snapshot.service.key, change)
         # Pods get their policy also while the API server is in trouble.
         pushed, applied = await asyncio.gather(
             self._push(plan), self._apply(snapshot, plan, now), return_exceptions=True

@@ -30,6 +30,9 @@ ENGINE = "engine"
 POLICY_PORT = 8900
 """Port of the sidecar's policy API."""
 
+METRICS_PORT = 8901
+"""Port of the sidecar's probes and metrics."""
+
 _POLICY_SUFFIX = "-policy"
 
 

@@ -88,6 +88,9 @@ class TrafficClass(ApiModel):
     ttft_milliseconds: Annotated[int, Field(ge=1, le=3_600_000)] | None = None
     """Time to first token to keep, in milliseconds."""
 
+    tpot_milliseconds: Annotated[int, Field(ge=1, le=3_600_000)] | None = None
+    """Mean time per output token after the first to keep, in milliseconds."""
+
     deadline_seconds: Annotated[int, Field(ge=1, le=604_800)] | None = None
     """Time to the last token to keep, in seconds."""
 
@@ -100,10 +103,12 @@ class Scheduling(ApiModel):
     leaves vLLM alone."""
 
     max_batch_size: Annotated[int, Field(ge=1, le=8192)] | None = None
-    """Most requests running at once; engine.maxNumSeqs when absent."""
+    """Most requests running at once; engine.maxNumSeqs when absent. The operator goes below it
+    while that helps the classes' objectives, never above."""
 
     token_budget: Annotated[int, Field(ge=1, le=1_048_576)] | None = None
-    """Most tokens in one engine step; engine.maxNumBatchedTokens when absent."""
+    """Most tokens in one engine step; engine.maxNumBatchedTokens when absent. The operator goes
+    below it while that helps the classes' objectives, never above."""
 
 
 class InferenceServiceSpec(ApiModel):

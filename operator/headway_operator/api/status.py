@@ -21,6 +21,8 @@ class ConditionType(StrEnum):
     """The engines of the current pods have loaded the model."""
     POLICY_APPLIED = "PolicyApplied"
     """Every running pod has acknowledged the current policy and acts on it."""
+    METRICS_AVAILABLE = "MetricsAvailable"
+    """There are metrics to retune the engines from; the reason says where they come from."""
     STALLED = "Stalled"
     """Something is wrong that will not heal by itself."""
 
@@ -29,7 +31,7 @@ class Condition(ApiModel):
     """One aspect of the service's state."""
 
     type: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
-    """Ready, Progressing, ModelLoaded, PolicyApplied or Stalled."""
+    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable or Stalled."""
 
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
@@ -73,4 +75,4 @@ class InferenceServiceStatus(ApiModel):
     conditions: Annotated[
         tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))
     ] = ()
-    """Ready, Progressing, ModelLoaded, PolicyApplied and Stalled."""
+    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable and Stalled."""

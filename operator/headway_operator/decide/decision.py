@@ -15,22 +15,29 @@ from headway_operator.decide.facts import Facts, gather_facts
 from headway_operator.decide.notices import decide_notices
 from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
+from headway_operator.decide.retune import Retuned
 from headway_operator.decide.status import decide_status, verdicts
+from headway_operator.decide.tuning import decide_tuning
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.snapshot import Snapshot
+from headway_operator.observe.tuning import Tuning
 from headway_operator.render.deployment import template_hash
 
 
 def decide(snapshot: Snapshot, now: Instant) -> Plan:
     """What is to be done about a service. The same snapshot always gives the same plan."""
     if snapshot.spec is None:
-        return _plan(Facts(snapshot, None, snapshot.published, now), ())
+        facts = Facts(snapshot, None, snapshot.published, now)
+        return _plan(facts, (), Retuned(snapshot.tuning or Tuning(), ()))
     return _decide(snapshot, snapshot.spec, now)
 
 
 def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Plan:
     children = children_of(snapshot, spec)
-    published = decide_policy(snapshot, spec, now)
+    retuned = decide_tuning(snapshot, spec)
+    published = snapshot.published
+    if retuned is not None:
+        published = decide_policy(snapshot, spec, retuned.tuning.point, now)
     deployment = next(child for child in children if child["kind"] == "Deployment")
     template = template_hash(deployment["spec"]["template"])
     needed = needed_applications(snapshot, children)
@@ -39,18 +46,22 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     return _plan(
         replace(facts, refusals=refusals),
         due_applications(needed, refusals, now),
+        retuned,
     )
 
 
-def _plan(facts: Facts, applied: tuple[Application, ...]) -> Plan:
+def _plan(facts: Facts, applied: tuple[Application, ...], retuned: Retuned | None) -> Plan:
     snapshot, published = facts.snapshot, facts.published
     found = verdicts(facts)
     status = decide_status(facts, found)
+    changes = retuned.changes if retuned else ()
     return Plan(
         applications=applied,
         published=published,
-        recipients=recipients(snapshot, published) if facts.spec and published else (),
+        recipients=recipients(snapshot, published) if facts.spec and retuned and published else (),
         status=status,
         status_changed=status != snapshot.service.status,
-        notices=decide_notices(snapshot.service.status, status, found, applied),
+        notices=decide_notices(snapshot.service.status, status, found, applied, changes),
+        tuning=retuned.tuning if retuned else None,
+        changes=changes,
     )

@@ -51,7 +51,7 @@ class Facts:
 def gather_facts(
     snapshot: Snapshot,
     spec: InferenceServiceSpec,
-    published: PublishedPolicy,
+    published: PublishedPolicy | None,
     template: str,
     now: Instant,
 ) -> Facts:

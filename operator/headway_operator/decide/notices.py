@@ -6,10 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headway_operator.api import ConditionType, InferenceServiceStatus
 from headway_operator.decide.plan import Application, Cause, Notice
+from headway_operator.decide.retune import Change, What
 from headway_operator.decide.verdict import Verdict
 
-_TOLD = (ConditionType.READY, ConditionType.POLICY_APPLIED)
+_TOLD = (ConditionType.READY, ConditionType.POLICY_APPLIED, ConditionType.METRICS_AVAILABLE)
 """The other conditions say the same in other words."""
+
+_RETUNED = {
+    What.TOKEN_BUDGET: "Token budget",
+    What.MAX_BATCH: "Batch size",
+    What.CLASS_LIMIT: "Limit of the classes without targets for tokens",
+}
+"""The threshold follows utilisation all the time and is a metric only."""
+
+_WITHOUT_PROMETHEUS = ("DirectScrape", "NoMetrics", "MetricsMissing")
 
 
 def decide_notices(
@@ -17,9 +27,23 @@ def decide_notices(
     new: InferenceServiceStatus,
     found: Mapping[ConditionType, Verdict],
     applied: Sequence[Application],
+    retuned: Sequence[Change],
 ) -> tuple[Notice, ...]:
-    """Events for what changed between two statuses, and for what is applied."""
-    return (*_applied(applied), *_transitions(old, found), *_policy(old, new))
+    """Events for what changed between two statuses, for what is applied and what is retuned."""
+    told = (_applied(applied), _retuned(retuned), _transitions(old, found), _policy(old, new))
+    return tuple(notice for notices in told for notice in notices)
+
+
+def _retuned(changes: Sequence[Change]) -> Iterator[Notice]:
+    """Leaving the user's value and coming back to it; the steps between are metrics and logs."""
+    for change in changes:
+        if change.what in _RETUNED and None in (change.before, change.after):
+            values = " -> ".join(
+                "as declared" if each is None else str(each)
+                for each in (change.before, change.after)
+            )
+            text = f"{_RETUNED[change.what]} {values}: {change.message}"
+            yield Notice(warning=False, reason="Retuned", message=text)
 
 
 def _applied(applied: Sequence[Application]) -> Iterator[Notice]:
@@ -41,6 +65,8 @@ def _transitions(
         if verdict is None or (verdict.truth, verdict.reason) == (truth, reason):
             continue
         turned = kind is ConditionType.READY and "True" in (truth, verdict.truth)
+        # Back to Prometheus, or to any metrics at all.
+        turned |= kind is ConditionType.METRICS_AVAILABLE and reason in _WITHOUT_PROMETHEUS
         if verdict.alarming or turned:
             yield Notice(verdict.alarming, verdict.reason, verdict.message)
 

@@ -8,8 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from headway_operator.api import InferenceServiceStatus
+from headway_operator.decide.retune import Change
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.snapshot import PublishedPolicy
+from headway_operator.observe.tuning import Tuning
 
 
 class Cause(StrEnum):
@@ -72,6 +74,8 @@ class Plan:
         status: the status as it should read.
         status_changed: whether it has to be written.
         notices: events to emit.
+        tuning: how the engines are tuned; None while that is being found out.
+        changes: what was retuned, each with its reason.
     """
 
     applications: tuple[Application, ...]
@@ -80,3 +84,12 @@ class Plan:
     status: InferenceServiceStatus
     status_changed: bool
     notices: tuple[Notice, ...]
+    tuning: Tuning | None = None
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there was nothing to do, and nothing is tuned that may have to come back."""
+        idle = not (self.applications or self.recipients or self.notices or self.changes)
+        untuned = self.tuning is not None and self.tuning.point.is_as_declared
+        return idle and untuned and not self.status_changed

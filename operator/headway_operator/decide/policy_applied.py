@@ -5,13 +5,13 @@ from __future__ import annotations
 from headway_operator.api.labels import SIDECAR
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.obstacles import FUNDAMENTAL
-from headway_operator.decide.policy import holds
+from headway_operator.decide.policy import ACKNOWLEDGED_WITHIN_SECONDS, holds
 from headway_operator.decide.verdict import Verdict, first
 from headway_operator.observe.problems import shown
 from headway_operator.observe.records import PodRecord
-
-ACKNOWLEDGED_WITHIN_SECONDS = 15
-"""Pushes are retried every 5 s; three that fail are more than bad luck."""
+from headway_operator.observe.sidecars import SidecarReport
+from headway_operator.observe.snapshot import PublishedPolicy
+from headway_runtime.policy import Stamp
 
 _PODS_NAMED = 3
 
@@ -37,10 +37,33 @@ def unacknowledged(facts: Facts) -> list[PodRecord]:
 def overdue_pods(facts: Facts) -> list[PodRecord]:
     """Those of them that had their time: since the policy was decided and their sidecar began."""
     limit = facts.now.unix - ACKNOWLEDGED_WITHIN_SECONDS
-    published = facts.published
-    if published is None or published.since > limit:
+    due = _due(facts.published, limit)
+    if due is None or facts.published is None:
         return []
-    return [pod for pod in unacknowledged(facts) if _sidecar_since(pod) <= limit]
+    newest = facts.published.policy.stamp
+    return [
+        pod
+        for pod in unacknowledged(facts)
+        if _sidecar_since(pod) <= limit
+        # One that refuses the newest policy has until that one is due: pushes are retried.
+        and (due == newest or _is_behind(facts.snapshot.reports.get(pod.uid), due))
+    ]
+
+
+def _due(published: PublishedPolicy | None, limit: float) -> Stamp | None:
+    """The newest policy that was decided before the limit.
+
+    Policies may follow each other faster than one can tell a pod in trouble from one that is just
+    being pushed to.
+    """
+    if published is None:
+        return None
+    decided = (*published.before, (published.policy.stamp, published.since))
+    return max((stamp for stamp, since in decided if since <= limit), default=None)
+
+
+def _is_behind(report: SidecarReport | None, due: Stamp) -> bool:
+    return report is None or report.stamp is None or report.stamp < due
 
 
 def holders(facts: Facts) -> list[PodRecord]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from headway_operator.api import Condition, ConditionType, InferenceServiceStatus
 from headway_operator.decide.facts import Facts
+from headway_operator.decide.metrics_available import metrics_available
 from headway_operator.decide.policy_applied import holders, policy_applied, unacknowledged
 from headway_operator.decide.readiness import model_loaded, progressing, ready
 from headway_operator.decide.stalled import stalled
@@ -22,6 +23,7 @@ def verdicts(facts: Facts) -> dict[ConditionType, Verdict]:
         ConditionType.PROGRESSING: progressing(facts),
         ConditionType.MODEL_LOADED: model_loaded(facts),
         ConditionType.POLICY_APPLIED: policy_applied(facts),
+        ConditionType.METRICS_AVAILABLE: metrics_available(facts),
         ConditionType.STALLED: stalled(facts),
     }
     return {kind: verdict for kind, verdict in found.items() if verdict is not None}
@@ -51,7 +53,7 @@ def _policy_generation(facts: Facts) -> int | None:
 
 def _conditions(facts: Facts, found: Mapping[ConditionType, Verdict]) -> tuple[Condition, ...]:
     previous = {each.type: each for each in facts.snapshot.service.status.conditions}
-    waiting = Verdict("Unknown", "Waiting", "Waiting for the first acknowledgement")
+    waiting = Verdict("Unknown", "Waiting", "Waiting for the pods' first answer")
     conditions = []
     for kind in ConditionType:
         old = previous.get(kind)

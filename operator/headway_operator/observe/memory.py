@@ -10,6 +10,7 @@ from headway_operator.observe.parsing import ParsedSpec, parse_spec
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
 from headway_operator.observe.sidecars import Sidecars
 from headway_operator.observe.snapshot import PublishedPolicy, Refusal
+from headway_operator.observe.tuning import Tuning
 
 CHILD_KINDS = ("ConfigMap", "NetworkPolicy", "Service", "PodDisruptionBudget", "Deployment")
 
@@ -21,12 +22,15 @@ class ServiceMemory:
     Attributes:
         uid: of the service; another one of the same name starts anew.
         published: the policy decided last.
+        tuning: how its engines are tuned.
+        source: where its metrics came from, and since when.
         refusals: objects the API server did not take, by kind.
         memo: results of decisions about it.
     """
 
     uid: str
     published: PublishedPolicy | None = None
+    tuning: Tuning | None = None
     refusals: dict[str, Refusal] = field(default_factory=dict)
     memo: Memo = field(default_factory=Memo)
     _generation: int = -1

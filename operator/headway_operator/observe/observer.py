@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Protocol
 
 from headway_operator.observe.classify import sorted_by_name
 from headway_operator.observe.cluster import Cluster
+from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.memory import CHILD_KINDS, Memory
-from headway_operator.observe.records import ChildRecord, ServiceKey
+from headway_operator.observe.records import ChildRecord, PodRecord, ServiceKey
 from headway_operator.observe.snapshot import OperatorFacts, Snapshot
+
+MetricsOfPods = Callable[[Iterable[PodRecord]], ServiceMetrics]
+"""What is known of the metrics of some pods."""
 
 
 class ChildReader(Protocol):
@@ -23,10 +27,13 @@ class ChildReader(Protocol):
 class Observer:
     """Knows the cluster, and remembers."""
 
-    def __init__(self, cluster: Cluster, reader: ChildReader, memory: Memory) -> None:
+    def __init__(
+        self, cluster: Cluster, reader: ChildReader, memory: Memory, metrics: MetricsOfPods
+    ) -> None:
         self.cluster = cluster
         self.memory = memory
         self._reader = reader
+        self._metrics = metrics
 
     async def snapshot(self, key: ServiceKey, operator: OperatorFacts) -> Snapshot | None:
         """The service as it is now; None if there is nothing to decide about."""
@@ -53,6 +60,8 @@ class Observer:
             reports={pod.uid: self.memory.sidecars.report(pod.uid) for pod in pods},
             refusals=tuple(remembered.refusals.values()),
             published=remembered.published,
+            metrics=self._metrics(pods),
+            tuning=remembered.tuning,
             memo=remembered.memo,
         )
 

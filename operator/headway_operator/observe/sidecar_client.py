@@ -8,48 +8,64 @@ from typing import Any
 
 import aiohttp
 
-from headway_operator.api.labels import POLICY_PORT
+from headway_operator.api.labels import METRICS_PORT, POLICY_PORT
 from headway_operator.observe.records import PodRecord
 
 TIMEOUT_SECONDS = 1.0
 _MAX_ANSWER_BYTES = 64 * 1024
+_SUCCESS = 200
 _CONCURRENT_REQUESTS = 256
 
 Answer = dict[str, Any]
 
 
 class SidecarClient:
-    """Requests to the policy ports of pods, a bounded number at a time."""
+    """Requests to sidecars, a bounded number at a time."""
 
-    def __init__(self, port: int = POLICY_PORT) -> None:
+    def __init__(self, port: int = POLICY_PORT, metrics_port: int = METRICS_PORT) -> None:
         self._port = port
+        self._metrics_port = metrics_port
         self._slots = asyncio.Semaphore(_CONCURRENT_REQUESTS)
         self._session: aiohttp.ClientSession | None = None
 
     async def status(self, pod: PodRecord) -> Answer | None:
         """Answer to ``GET /v1/status``; None if there is no usable one in time."""
-        return await self._request("GET", pod, "/v1/status")
+        return _parse(await self._request("GET", pod, self._port, "/v1/status"))
 
     async def put_policy(self, pod: PodRecord, envelope: bytes) -> Answer | None:
         """Answer to ``PUT /v1/policy``; None if there is no usable one in time."""
-        return await self._request("PUT", pod, "/v1/policy", envelope)
+        return _parse(await self._request("PUT", pod, self._port, "/v1/policy", envelope))
+
+    async def metrics(self, pod: PodRecord) -> str | None:
+        """The pod's exposition in Prometheus's text format; None if there is no usable one."""
+        text = await self._request("GET", pod, self._metrics_port, "/metrics", expected=_SUCCESS)
+        return None if text is None else text.decode(errors="replace")
 
     async def close(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def _request(
-        self, method: str, pod: PodRecord, path: str, body: bytes | None = None
-    ) -> Answer | None:
+    async def _request(  # noqa: PLR0913 - one request has as many parts
+        self,
+        method: str,
+        pod: PodRecord,
+        port: int,
+        path: str,
+        body: bytes | None = None,
+        *,
+        expected: int | None = None,
+    ) -> bytes | None:
         host = f"[{pod.ip}]" if ":" in (pod.ip or "") else pod.ip
-        url = f"http://{host}:{self._port}{path}"
+        url = f"http://{host}:{port}{path}"
         async with self._slots:
             try:
                 async with self._open_session().request(
                     method, url, data=body, allow_redirects=False
                 ) as response:
-                    return _parse(await _read(response.content))
+                    if expected not in (None, response.status):
+                        return None
+                    return await _read(response.content)
             except (aiohttp.ClientError, OSError, TimeoutError):
                 return None
 
@@ -75,7 +91,9 @@ async def _read(content: aiohttp.StreamReader) -> bytes:
     return text
 
 
-def _parse(text: bytes) -> Answer | None:
+def _parse(text: bytes | None) -> Answer | None:
+    if text is None:
+        return None
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):

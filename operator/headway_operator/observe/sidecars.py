@@ -12,6 +12,8 @@ from headway_runtime.policy import Stamp
 _MAX_ENGINES = 64
 _MAX_STAMP_CHARACTERS = 64
 _STAMP_PARTS = 3
+_MAX_CLASSES = 32
+_MAX_COUNT = 2**31
 
 
 class Outcome(enum.StrEnum):
@@ -34,6 +36,23 @@ ACCEPTED = frozenset({Outcome.APPLIED, Outcome.ALREADY_APPLIED})
 
 
 @dataclass(frozen=True)
+class HeldPoint:
+    """The retuned part of a policy that a pod holds; None where the policy says nothing.
+
+    Attributes:
+        theta_ppm: switching threshold, parts per million.
+        token_budget: tokens in one step.
+        max_batch_size: requests running at once.
+        class_limits: requests of a class running at once, by class.
+    """
+
+    theta_ppm: int | None = None
+    token_budget: int | None = None
+    max_batch_size: int | None = None
+    class_limits: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class SidecarReport:
     """What is known of one pod's sidecar.
 
@@ -41,11 +60,15 @@ class SidecarReport:
         stamp: the policy it holds; None before it told.
         refusal: why it does not hold the policy last sent; None when it does.
         stock_reason: why its engine schedules as vLLM does; None when Headway schedules.
+        held: what the policy it held when it was last asked says; None before it told.
+        asked: it was asked at least once, whether or not it answered.
     """
 
     stamp: Stamp | None = None
     refusal: Outcome | None = None
     stock_reason: str | None = None
+    held: HeldPoint | None = None
+    asked: bool = False
 
 
 class Sidecars:
@@ -75,9 +98,15 @@ class Sidecars:
         old = self.report(pod_uid)
         stamp = _stamp(status)
         refusal = None if stamp != old.stamp else old.refusal
-        new = SidecarReport(stamp, refusal, _stock_reason(status))
+        new = SidecarReport(stamp, refusal, _stock_reason(status), _held(status), asked=True)
         self._reports[pod_uid] = new
-        return new != old
+        return _told(new) != _told(old)
+
+    def silent(self, pod_uid: str) -> bool:
+        """Note that a pod did not answer. Returns whether it was asked for the first time."""
+        old = self.report(pod_uid)
+        self._reports[pod_uid] = replace(old, asked=True)
+        return not old.asked
 
     def keep_only(self, pod_uids: Iterable[str]) -> None:
         """Forget every pod but these."""
@@ -98,6 +127,34 @@ def parse_stamp(text: Any) -> Stamp | None:
 def _stamp(status: Mapping[str, Any]) -> Stamp | None:
     policy = status.get("policy")
     return parse_stamp(policy.get("stamp")) if isinstance(policy, dict) else None
+
+
+def _told(report: SidecarReport) -> SidecarReport:
+    """A report without what we told the pod ourselves."""
+    return replace(report, held=None)
+
+
+def _held(status: Mapping[str, Any]) -> HeldPoint | None:
+    policy = status.get("policy")
+    if not isinstance(policy, dict):
+        return None
+    limits = policy.get("classLimits")
+    pairs = sorted(limits.items()) if isinstance(limits, dict) else []
+    return HeldPoint(
+        theta_ppm=_count(policy.get("thetaPpm"), minimum=0),
+        token_budget=_count(policy.get("tokenBudget")),
+        max_batch_size=_count(policy.get("maxBatchSize")),
+        class_limits=tuple(
+            (name, limit) for name, each in pairs[:_MAX_CLASSES] if (limit := _count(each))
+        ),
+    )
+
+
+def _count(value: Any, minimum: int = 1) -> int | None:
+    """A number that a policy could hold; None for anything else a pod may have written."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if minimum <= value <= _MAX_COUNT else None
 
 
 def _stock_reason(status: Mapping[str, Any]) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headway_operator.api import InferenceServiceSpec
+from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import (
     ChildRecord,
@@ -14,7 +15,8 @@ from headway_operator.observe.records import (
     ServiceRecord,
 )
 from headway_operator.observe.sidecars import SidecarReport
-from headway_runtime.policy import Policy
+from headway_operator.observe.tuning import Tuning
+from headway_runtime.policy import Policy, Stamp
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,13 @@ class PublishedPolicy:
     Attributes:
         policy: the policy, with its stamp.
         since: when it was decided, as Unix time in seconds.
+        before: policies decided before it, oldest first, each with when it was decided: as far
+            back as to the newest that pods have had enough time for.
     """
 
     policy: Policy
     since: float
+    before: tuple[tuple[Stamp, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,8 @@ class Snapshot:
         reports: what their sidecars said, by pod uid.
         refusals: objects the API server does not take.
         published: the policy decided last in this term; None at first.
+        metrics: of its pods.
+        tuning: how its engines are tuned; None until that was found out in this term.
         operator: facts about the operator itself.
         memo: results of earlier decisions; they save time and change nothing.
     """
@@ -111,6 +118,8 @@ class Snapshot:
     reports: Mapping[str, SidecarReport] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     published: PublishedPolicy | None = None
+    metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
+    tuning: Tuning | None = None
     memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
     @property

@@ -15,7 +15,12 @@ def policy_from_spec(spec: InferenceServiceSpec, service_uid: str, stamp: Stamp)
         max_batch_size=spec.scheduling.max_batch_size,
         token_budget=spec.scheduling.token_budget,
         classes=tuple(
-            TrafficClass(each.name, each.ttft_milliseconds, each.deadline_seconds)
+            TrafficClass(
+                name=each.name,
+                ttft_ms=each.ttft_milliseconds,
+                tpot_ms=each.tpot_milliseconds,
+                deadline_s=each.deadline_seconds,
+            )
             for each in spec.classes
         ),
         default_class=spec.default_class,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway_operator.api.labels import ENGINE, INSTALL, POLICY_PORT, PREFLIGHT, SIDECAR
+from headway_operator.api.labels import (
+    ENGINE,
+    INSTALL,
+    METRICS_PORT,
+    POLICY_PORT,
+    PREFLIGHT,
+    SIDECAR,
+)
 from headway_operator.api.spec import InferenceServiceSpec
 from headway_operator.render.arguments import (
     ENGINE_COMMAND,
@@ -13,7 +20,7 @@ from headway_operator.render.arguments import (
 )
 from headway_operator.render.environment import engine_environment
 from headway_operator.render.hashing import present
-from headway_operator.render.names import HTTP_PORT, LIBRARY_DIR, METRICS_PORT, POLICY_DIR, RUN_DIR
+from headway_operator.render.names import HTTP_PORT, LIBRARY_DIR, POLICY_DIR, RUN_DIR
 from headway_operator.render.probes import engine_probes, sidecar_probes
 from headway_operator.render.security import container_security_context
 from headway_operator.render.volumes import LIBRARY, POLICY, RUN, engine_mounts, mount

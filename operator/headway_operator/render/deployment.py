@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway_operator.api.labels import TEMPLATE_LABEL
+from headway_operator.api.labels import METRICS_PORT, TEMPLATE_LABEL
 from headway_operator.api.spec import InferenceServiceSpec
 from headway_operator.render.containers import (
     engine_container,
@@ -16,6 +16,13 @@ from headway_operator.render.hashing import content_hash, present
 from headway_operator.render.names import object_labels, selector_labels
 from headway_operator.render.security import pod_security_context
 from headway_operator.render.volumes import pod_volumes
+
+_SCRAPED = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(METRICS_PORT),
+    "prometheus.io/path": "/metrics",
+}
+"""For a Prometheus that finds its targets by annotations; a user's own go before them."""
 
 _REVISIONS_KEPT = 3
 _STOP_MARGIN_SECONDS = 10
@@ -31,7 +38,7 @@ def pod_template(
         "metadata": present(
             {
                 "labels": {**(engine.pod_labels or {}), **object_labels(service)},
-                "annotations": dict(engine.pod_annotations or {}) or None,
+                "annotations": {**_SCRAPED, **(engine.pod_annotations or {})},
             }
         ),
         "spec": _pod_spec(service, service_uid, spec, runtime_image),

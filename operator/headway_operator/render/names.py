@@ -5,7 +5,6 @@ from __future__ import annotations
 from headway_operator.api.labels import FIELD_MANAGER, MANAGED_BY, SERVICE_LABEL
 
 HTTP_PORT = 8000
-METRICS_PORT = 8901
 SERVICE_PORT = 80
 
 LIBRARY_DIR = "/opt/headway"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway_operator.api.labels import POLICY_PORT
-from headway_operator.render.names import HTTP_PORT, METRICS_PORT, SERVICE_PORT, selector_labels
+from headway_operator.api.labels import METRICS_PORT, POLICY_PORT
+from headway_operator.render.names import HTTP_PORT, SERVICE_PORT, selector_labels
 
 _OPERATOR_LABELS = {
     "app.kubernetes.io/name": "headway",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from headway_operator.render.names import HTTP_PORT, METRICS_PORT
+from headway_operator.api.labels import METRICS_PORT
+from headway_operator.render.names import HTTP_PORT
 
 _STARTUP_PERIOD_SECONDS = 2
 

@@ -16,6 +16,7 @@ from headway_operator.observe.records import PodRecord, ServiceRecord
 from headway_operator.observe.sidecars import SidecarReport
 from headway_operator.observe.snapshot import OperatorFacts, PublicKey, Snapshot
 from headway_operator.observe.trimming import child_record, pod_record, service_record
+from headway_operator.observe.tuning import Tuning
 from headway_operator.render import Blueprint, render_children
 from headway_runtime.policy import Stamp
 
@@ -199,6 +200,7 @@ def snapshot(
         children=more.pop("children", children),
         pods=tuple(sorted(pods, key=lambda each: each.name)),
         published=published,
+        tuning=more.pop("tuning", Tuning()),
         **more,
     )
 
@@ -210,12 +212,16 @@ def carried_out(before: Snapshot, plan: Plan) -> Snapshot:
         **{each.kind: child_record(applied(each.body)) for each in plan.applications},
     }
     stamp: Stamp | None = plan.published.policy.stamp if plan.published else None
-    reports = {**before.reports, **{each.uid: SidecarReport(stamp) for each in plan.recipients}}
+    reports = {
+        **before.reports,
+        **{each.uid: SidecarReport(stamp, asked=True) for each in plan.recipients},
+    }
     return replace(
         before,
         service=replace(before.service, status=plan.status),
         children=children,
         published=plan.published,
+        tuning=plan.tuning,
         reports=reports,
     )
 

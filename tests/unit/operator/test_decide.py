@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 
 from headway_operator.decide import decide
 from headway_operator.decide.children import applied_hash
+from headway_operator.decide.notices import decide_notices
 from headway_operator.decide.plan import Cause, Plan
+from headway_operator.decide.retune import Change, Reason, What
+from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
 from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
-from headway_operator.observe.sidecars import Outcome, SidecarReport
+from headway_operator.observe.sidecars import HeldPoint, Outcome, SidecarReport
 from headway_operator.observe.snapshot import Refusal, Snapshot
+from headway_operator.observe.tuning import OperatingPoint, Tuning
 from headway_runtime.policy import Stamp
 from tests.unit.operator.samples import (
     NOW,
@@ -271,6 +275,38 @@ def test_policy_nobody_acknowledges_shows_after_15_seconds() -> None:
     assert condition(late, "Ready")[0] == "True"
 
 
+def test_policies_that_follow_each_other_fast_hide_no_pod_that_is_cut_off() -> None:
+    now = settled(snapshot(None, ready_pod(), loading_pod("demo-2")))
+    cut_off = "uid-of-demo-2"
+    for tick in range(1, 7):
+        tuning = Tuning(OperatingPoint(theta_ppm=tick))
+        moment = later(5 * tick)
+        plan = decide(replace(now, tuning=tuning), moment)
+        assert {each.uid for each in plan.recipients} == {ready_pod().uid, cut_off}
+        heard = now.reports[cut_off]
+        now = carried_out(replace(now, tuning=tuning), plan)
+        now = replace(now, reports={**now.reports, cut_off: heard})
+        truth = condition(decide(now, moment), "PolicyApplied")
+        # The first policy it missed was decided at 5 s.
+        assert (truth[0] == "False") == (5 * tick >= 20), tick
+    assert "demo-2" in truth[2]
+    assert "demo-1" not in truth[2]
+
+
+def test_a_push_that_fails_once_is_no_alarm_however_old_the_policy_before_it() -> None:
+    before = settled(snapshot(None, ready_pod()))
+    newer = decide(replace(before, tuning=Tuning(OperatingPoint(theta_ppm=1))), later(60))
+    failed = replace(before.reports[ready_pod().uid], refusal=Outcome.UNREACHABLE)
+    now = replace(
+        before,
+        tuning=newer.tuning,
+        published=newer.published,
+        reports={ready_pod().uid: failed},
+    )
+    assert condition(decide(now, later(62)), "PolicyApplied")[0] == "True"
+    assert condition(decide(now, later(76)), "PolicyApplied")[:2] == ("False", "NotAcknowledged")
+
+
 def test_other_policy_of_the_same_stamp_is_no_acknowledgement() -> None:
     before = settled(snapshot(None, ready_pod()))
     report = replace(before.reports["uid-of-demo-1"], refusal=Outcome.OUTDATED)
@@ -284,6 +320,151 @@ def test_engine_that_schedules_by_itself_is_told() -> None:
     plan = decide(replace(before, reports={"uid-of-demo-1": report}), NOW)
     assert condition(plan, "PolicyApplied")[:2] == ("False", "EngineRunsStock")
     assert "PipelineParallel" in condition(plan, "PolicyApplied")[2]
+
+
+# --- retuning
+
+CLASSES = [
+    {"name": "chat", "ttftMilliseconds": 500, "tpotMilliseconds": 30},
+    {"name": "batch", "deadlineSeconds": 600},
+]
+POINT = OperatingPoint(250_000, token_budget=256, max_batch_size=8, background_limit=4)
+
+
+def tuned(mode: str = "Act", **scheduling: int) -> Snapshot:
+    fields = spec(
+        classes=CLASSES,
+        scheduling={"mode": mode, **scheduling},
+        engine={"maxNumSeqs": 64, "maxNumBatchedTokens": 2048},
+    )
+    return snapshot(service(fields), ready_pod(), tuning=Tuning(POINT))
+
+
+@pytest.mark.parametrize("mode", ["Act", "Shadow"])
+def test_policy_says_what_was_tuned(mode: str) -> None:
+    plan = decide(tuned(mode), NOW)
+    assert plan.published is not None
+    policy = plan.published.policy
+    assert (policy.theta_ppm, policy.token_budget, policy.max_batch_size) == (250_000, 256, 8)
+    assert {each.name: each.max_running for each in policy.classes} == {"chat": None, "batch": 4}
+    assert policy.classes[0].tpot_ms == 30
+
+
+def test_mode_off_leaves_engines_as_declared_and_forgets_nothing() -> None:
+    plan = decide(tuned("Off", tokenBudget=1024), NOW)
+    assert plan.published is not None
+    policy = plan.published.policy
+    assert (policy.theta_ppm, policy.token_budget, policy.max_batch_size) == (None, 1024, None)
+    assert all(each.max_running is None for each in policy.classes)
+    assert plan.tuning is not None
+    assert plan.tuning.point == POINT
+
+
+def test_what_was_tuned_never_exceeds_what_the_user_allows() -> None:
+    plan = decide(tuned(tokenBudget=128, maxBatchSize=2), NOW)
+    assert plan.published is not None
+    assert (plan.published.policy.token_budget, plan.published.policy.max_batch_size) == (128, 2)
+
+
+def test_a_new_operator_asks_the_pods_before_it_decides() -> None:
+    unknown = replace(tuned(), tuning=None)
+    plan = decide(unknown, NOW)
+    assert (plan.published, plan.recipients, plan.tuning) == (None, (), None)
+    held = HeldPoint(250_000, 256, 8, (("batch", 4),))
+    older, newer = Stamp(1, 5, 9), Stamp(1, 6, 1)
+    reports = {
+        "uid-of-demo-1": SidecarReport(newer, held=held, asked=True),
+        "uid-of-demo-2": SidecarReport(older, held=HeldPoint(token_budget=64), asked=True),
+        "uid-of-demo-3": SidecarReport(asked=True),  # it did not answer
+    }
+    pods = tuple(ready_pod(f"demo-{n}") for n in (1, 2, 3))
+    plan = decide(replace(unknown, pods=pods, reports=reports), NOW)
+    assert plan.tuning is not None
+    assert plan.tuning.point == POINT
+    assert plan.published is not None
+    assert plan.published.policy.stamp == Stamp(1, OPERATOR.epoch, 1)
+    assert len(plan.recipients) == 3
+
+
+def test_a_value_at_the_users_own_is_not_taken_for_tuned() -> None:
+    held = HeldPoint(token_budget=2048, max_batch_size=64)
+    report = SidecarReport(Stamp(1, 6, 1), held=held, asked=True)
+    before = replace(tuned(), tuning=None, reports={ready_pod().uid: report})
+    plan = decide(before, NOW)
+    assert plan.tuning == Tuning()
+
+
+def test_a_leader_that_returns_asks_again() -> None:
+    before = settled(tuned())
+    stamp = Stamp(1, OPERATOR.epoch + 1, 3)
+    held = HeldPoint(theta_ppm=300_000, token_budget=512)
+    report = SidecarReport(stamp, held=held, asked=True)
+    returned = replace(OPERATOR, epoch=OPERATOR.epoch + 2)
+    plan = decide(replace(before, operator=returned, reports={ready_pod().uid: report}), NOW)
+    assert plan.tuning is not None
+    assert plan.tuning.point == OperatingPoint(theta_ppm=300_000, token_budget=512)
+
+
+def test_leaving_the_declared_value_and_coming_back_are_events() -> None:
+    down = Change(What.TOKEN_BUDGET, None, 768, Reason.TPOT_MISSED, "TPOT of chat is 2.00")
+    further = Change(What.TOKEN_BUDGET, 768, 600, Reason.TPOT_MISSED, "TPOT of chat is 1.20")
+    theta = Change(What.THETA, None, 200_000, Reason.UTILISATION, "GPUs are 50 % busy")
+    status = snapshot().service.status
+    notices = decide_notices(status, status, {}, (), (down, further, theta))
+    assert [(each.reason, each.message) for each in notices] == [
+        ("Retuned", "Token budget as declared -> 768: TPOT of chat is 2.00")
+    ]
+
+
+# --- metrics
+
+SAMPLE = EngineSample(*([0.0] * 13))
+
+
+def measured(source: Source | None, since: float = 0.0, **more: Any) -> ServiceMetrics:
+    pods = {ready_pod().uid: (SAMPLE,)} if source else {}
+    return ServiceMetrics(collection=9, pods=pods, source=source, since=since, **more)
+
+
+def metrics_condition(before: Snapshot, now: Any = NOW) -> tuple[str, str, str]:
+    return condition(decide(before, now), "MetricsAvailable")
+
+
+def test_condition_says_where_metrics_come_from() -> None:
+    before = snapshot(None, ready_pod())
+    assert metrics_condition(snapshot())[:2] == ("Unknown", "NoPods")
+    seen = replace(before, metrics=measured(Source.PROMETHEUS))
+    assert metrics_condition(seen)[:2] == ("True", "Prometheus")
+    trouble = "Prometheus answers HTTP 503"
+    asked = measured(Source.DIRECT_SCRAPE, trouble=trouble, expected=True)
+    found = metrics_condition(replace(before, metrics=asked))
+    assert found[:2] == ("True", "DirectScrape")
+    assert trouble in found[2]
+    assert metrics_condition(replace(before, metrics=measured(None)))[:2] == ("False", "NoMetrics")
+    missing = replace(before, metrics=measured(None, missing="headway_steps_total"))
+    found = metrics_condition(missing)
+    assert found[:2] == ("False", "MetricsMissing")
+    assert "headway_steps_total" in found[2]
+
+
+def test_one_late_scrape_is_no_news() -> None:
+    seen = settled(replace(snapshot(None, ready_pod()), metrics=measured(Source.PROMETHEUS)))
+    late = replace(seen, metrics=measured(Source.DIRECT_SCRAPE, NOW.unix, expected=True))
+    assert metrics_condition(late, later(10))[1] == "Prometheus"
+    assert not decide(late, later(10)).status_changed
+    lasting = decide(late, later(20))
+    assert condition(lasting, "MetricsAvailable")[1] == "DirectScrape"
+    assert [(each.warning, each.reason) for each in lasting.notices] == [(True, "DirectScrape")]
+    back = replace(carried_out(late, lasting), metrics=measured(Source.PROMETHEUS, later(30).unix))
+    told = decide(back, later(60)).notices
+    assert [(each.warning, each.reason) for each in told] == [(False, "Prometheus")]
+
+
+def test_without_metrics_everything_is_held() -> None:
+    before = replace(tuned(), metrics=measured(None))
+    plan = decide(before, NOW)
+    assert plan.tuning == before.tuning
+    assert plan.changes == ()
 
 
 # --- invariants

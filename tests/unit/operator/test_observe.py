@@ -4,14 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 from headway_operator.observe.cluster import Cluster
+from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.memory import Memory
 from headway_operator.observe.observer import Observer
 from headway_operator.observe.own_writes import OwnWrites
-from headway_operator.observe.polling import POLL_SECONDS, Poller
-from headway_operator.observe.records import ServiceKey
+from headway_operator.observe.polling import POLL_SECONDS, POLLS_A_TICK, Poller
+from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
-from headway_operator.observe.sidecars import Outcome, SidecarReport, Sidecars, parse_stamp
+from headway_operator.observe.sidecars import (
+    HeldPoint,
+    Outcome,
+    SidecarReport,
+    Sidecars,
+    parse_stamp,
+)
 from headway_operator.observe.trimming import child_record, service_record
 from headway_runtime.policy import Stamp
 from tests.unit.operator.fakes import FakeCluster, FakeSidecar
@@ -42,7 +49,7 @@ def watched(*pods: Any, services: Any = None, children: Any = ()) -> Cluster:
 
 
 def observer(server: FakeCluster, *pods: Any, **more: Any) -> Observer:
-    return Observer(watched(*pods, **more), server, Memory())
+    return Observer(watched(*pods, **more), server, Memory(), lambda _: ServiceMetrics())
 
 
 async def test_snapshot_has_everything_of_one_service() -> None:
@@ -148,7 +155,7 @@ def test_poll_tells_policy_and_engine() -> None:
     sidecars = Sidecars()
     assert sidecars.polled("p", STATUS)
     assert not sidecars.polled("p", STATUS)
-    assert sidecars.report("p") == SidecarReport(Stamp(3, 2, 1))
+    assert sidecars.report("p") == SidecarReport(Stamp(3, 2, 1), held=HeldPoint(), asked=True)
     assert sidecars.polled("p", STOCK)
     assert sidecars.report("p").stock_reason == "PipelineParallel"
 
@@ -158,7 +165,34 @@ def test_any_answer_is_survived() -> None:
     for answer in ({}, {"policy": 1, "engines": 2}, nested):
         sidecars = Sidecars()
         sidecars.polled("p", answer)
-        assert sidecars.report("p") == SidecarReport()
+        found = sidecars.report("p")
+        assert replace(found, held=None) == SidecarReport(asked=True)
+        assert found.held in (None, HeldPoint())
+
+
+def test_a_pod_tells_what_it_was_tuned_to() -> None:
+    policy = {
+        "stamp": "3.2.1",
+        "thetaPpm": 0,
+        "tokenBudget": 256,
+        "maxBatchSize": None,
+        "classLimits": {"batch": 4, "odd": "many", "none": None},
+    }
+    sidecars = Sidecars()
+    sidecars.polled("p", {"policy": policy})
+    held = HeldPoint(theta_ppm=0, token_budget=256, class_limits=(("batch", 4),))
+    assert sidecars.report("p").held == held
+    for odd in (0, -1, True, 1.5, "256", 2**60, [256]):
+        sidecars.polled("p", {"policy": {**policy, "tokenBudget": odd, "classLimits": odd}})
+        assert sidecars.report("p").held == HeldPoint(theta_ppm=0)
+
+
+def test_a_pod_that_does_not_answer_was_asked_all_the_same() -> None:
+    sidecars = Sidecars()
+    assert not sidecars.report("p").asked
+    assert sidecars.silent("p")
+    assert not sidecars.silent("p")
+    assert sidecars.report("p") == SidecarReport(asked=True)
 
 
 def test_stamp_is_read_strictly() -> None:
@@ -175,6 +209,26 @@ def test_refusal_is_kept_until_the_policy_is_there() -> None:
     assert sidecars.report("p") == SidecarReport(Stamp(1, 1, 1))
     sidecars.keep_only(["other"])
     assert sidecars.report("p") == SidecarReport()
+
+
+async def test_thousands_of_sidecars_take_turns_and_new_ones_do_not_wait() -> None:
+    asked: list[str] = []
+
+    class Client(SidecarClient):
+        async def status(self, pod: PodRecord) -> dict[str, Any] | None:
+            asked.append(pod.uid)
+            return None
+
+    many = [replace(loading_pod(f"demo-{n}"), uid=f"uid-{n}") for n in range(3 * POLLS_A_TICK)]
+    poller = Poller(Client(), Sidecars(), lambda _: None)
+    cluster = watched(*many)
+    await poller.poll_due(cluster, 0.0)
+    assert len(asked) == len(many)
+    for tick in range(3):
+        asked.clear()
+        await poller.poll_due(cluster, POLL_SECONDS + tick)
+        assert len(asked) == POLLS_A_TICK
+    assert asked[0] == f"uid-{2 * POLLS_A_TICK}"
 
 
 async def test_every_sidecar_is_polled_twice_a_minute() -> None:
