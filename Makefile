@@ -35,10 +35,11 @@ test: environment check ## every check and test; the cluster tests start a local
 	@$(PYTHON) -m pytest
 
 .PHONY: check
-check: environment ## lint, types, import rules, generated CRD
+check: environment ## lint, types, import rules, generated CRD and dashboard
 	@echo "== ruff"; $(DEV)/bin/ruff check . && $(DEV)/bin/ruff format --check .
 	@echo "== mypy --strict"; $(DEV)/bin/mypy
 	@echo "== import rules"; $(DEV)/bin/lint-imports --no-cache
+	@echo "== the dashboard is the generated one"; $(PYTHON) -m dashboards.service_overview | diff - charts/headway/files/dashboards/service-overview.json
 	@echo "== the CRD is the generated one"; $(PYTHON) -m headway_operator.api.crd | diff - crds/inferenceservices.headway.dev.yaml
 
 .PHONY: test-fast
@@ -50,7 +51,8 @@ figures-demo: environment ## measure the demo's figures into docs/results/demo.j
 	@$(PYTHON) -m tests.e2e.figures docs/results/demo.json $(if $(BARE),--bare-to-answer-s $(BARE))
 
 .PHONY: generate
-generate: environment ## regenerate what is generated: the CRD and the chart's copy of it
+generate: environment ## regenerate what is generated: the CRD and the chart's copy of it, the dashboard
+	@$(PYTHON) -m dashboards.service_overview > charts/headway/files/dashboards/service-overview.json
 	@$(PYTHON) -m headway_operator.api.crd | tee crds/inferenceservices.headway.dev.yaml \
 	  > charts/headway/files/inferenceservices.headway.dev.yaml
 
