@@ -10,7 +10,7 @@ import yaml
 
 from tests.e2e import stack
 from tests.e2e.kube import Cluster
-from tests.e2e.service import Service
+from tests.e2e.service import KIND, Service
 
 NAMESPACE = "headway-test"
 
@@ -20,12 +20,19 @@ def namespace(operator: Cluster) -> Iterator[str]:
     """A namespace under the restricted profile; gone afterwards, with everything in it."""
     stack.make_namespace(operator, NAMESPACE)
     yield NAMESPACE
-    operator.kubectl("delete", "namespace", NAMESPACE, timeout_s=180)
+    # First what has pods: a namespace's own deletion sleeps for half of their grace period.
+    operator.kubectl("delete", KIND, "--all", "-n", NAMESPACE, timeout_s=60)
+    operator.kubectl(
+        "wait", "pod", "--all", "--for=delete", "-n", NAMESPACE, "--timeout=280s", timeout_s=300
+    )
+    operator.kubectl("delete", "namespace", NAMESPACE, timeout_s=300)
 
 
 def patient(document: dict[str, Any]) -> None:
-    """Only Headway's drain protects requests, and it has time on a slow machine."""
+    """Drain alone protects requests and has time; no target is too tight for a slow machine."""
     document["spec"]["engine"] |= {"drainSeconds": 240, "shutdownTimeoutSeconds": 0}
+    for each in document["spec"]["classes"]:
+        each.pop("tpotMilliseconds", None)
 
 
 @pytest.fixture(scope="session")

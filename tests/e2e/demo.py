@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.e2e import stack
+from tests.cluster.lab.addresses import PROMETHEUS_URL
+from tests.e2e import mixed_load, stack
 from tests.e2e.kube import Cluster
 from tests.e2e.load import Load
 from tests.e2e.service import KIND, Service, ask, pod_metrics, polling
@@ -20,6 +21,8 @@ QUESTION = "What is the capital of France?"
 MODEL = "smollm2"
 METRICS_PORT = 8901
 READY_TIMEOUT_S = 600
+MIXED_LOAD_SECONDS = 70
+SHADOW_SECONDS = 30
 SETTINGS = ({"maxBatchSize": 4, "tokenBudget": 64}, {"maxBatchSize": 16, "tokenBudget": 512})
 
 _begin = time.monotonic()
@@ -54,7 +57,7 @@ def main() -> int:
 
 
 def run() -> None:
-    """The five chapters."""
+    """The seven chapters."""
     with chapter(1, "A local Kubernetes, with everything it needs built and cached"):
         cluster, images = stack.bring_up()
     with chapter(2, "helm upgrade --install headway charts/headway"):
@@ -76,8 +79,14 @@ def run() -> None:
             say(f"apply to Ready: {ready_s:.1f} s; a first token then takes {first_token_s:.2f} s")
         if "Paris" not in answer:
             raise RuntimeError("the model's answer does not name Paris")
-        with chapter(5, "The running engine is retuned, without a restart"):
+        with chapter(5, "The running engine is retuned by hand, without a restart"):
             asyncio.run(retune_under_load(service, api_url, base_url))
+        with chapter(6, "The loop closes: the operator retunes it from Prometheus, every 5 s"):
+            asyncio.run(mixed_load.show(service, base_url, MIXED_LOAD_SECONDS))
+        with chapter(7, "The same in mode Shadow: what would have been done, and is not"):
+            service.patch({"spec": {"scheduling": {"mode": "Shadow"}}})
+            asyncio.run(mixed_load.show(service, base_url, SHADOW_SECONDS))
+            service.patch({"spec": {"scheduling": {"mode": "Act"}}})
     say_where_to_look(cluster)
 
 
@@ -119,6 +128,8 @@ async def retune_under_load(service: Service, api_url: str, base_url: str) -> No
             print(f"    kubectl patch {KIND} chat: spec.scheduling {setting}", flush=True)
             await asyncio.to_thread(service.patch, {"spec": {"scheduling": setting}})
             await show_engine(service, api_url, seconds=6)
+    nothing = dict.fromkeys(SETTINGS[0])
+    await asyncio.to_thread(service.patch, {"spec": {"scheduling": nothing}})
     after = service.pods()[0]
     if identity(before) != identity(after):
         raise RuntimeError("the engine was restarted")
@@ -173,6 +184,7 @@ Where to look next
     kubectl -n {NAMESPACE} describe {KIND} chat
     kubectl -n {NAMESPACE} get events
     kubectl -n {stack.OPERATOR_NAMESPACE} logs deployment/{stack.RELEASE}
+    curl -s {PROMETHEUS_URL}/api/v1/query -d 'query=headway_theta_ratio'
     make demo-down                                 removes everything that was started
 """)
 

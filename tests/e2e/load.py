@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -51,6 +51,7 @@ class Load:
         streams: requests open at once.
         max_tokens: length of each answer; the end-of-text token is ignored.
         traffic_class: sent as ``vllm_xargs.headway_class`` when not empty.
+        prompts: taken in turn.
     """
 
     base_url: str
@@ -58,6 +59,7 @@ class Load:
     streams: int
     max_tokens: int = 64
     traffic_class: str = ""
+    prompts: Sequence[str] = PROMPTS
     outcomes: list[Outcome] = field(default_factory=list)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -69,7 +71,7 @@ class Load:
         self._session = aiohttp.ClientSession(
             connector=connector, timeout=aiohttp.ClientTimeout(total=300, sock_connect=5)
         )
-        prompts = itertools.cycle(PROMPTS)
+        prompts = itertools.cycle(self.prompts)
         self._tasks = [
             asyncio.create_task(self._stream_until_stopped(next(prompts)))
             for _ in range(self.streams)

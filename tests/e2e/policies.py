@@ -34,7 +34,7 @@ class Sidecar:
         request = urllib.request.Request(f"{self._url}/v1/policy", data=body, method="PUT")
         request.add_header("content-type", "application/json")
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
@@ -42,7 +42,7 @@ class Sidecar:
 
     def status(self) -> dict[str, Any]:
         """What the sidecar says of itself and its engines."""
-        with urllib.request.urlopen(f"{self._url}/v1/status", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self._url}/v1/status", timeout=60) as answer:
             return dict(json.load(answer))
 
     def stamp(self) -> Stamp:

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from tests.cluster.lab.addresses import PROMETHEUS_URL
 from tests.cluster.lab.paths import REPOSITORY, Paths
 from tests.e2e.kube import Cluster
 
@@ -67,6 +68,7 @@ def install_chart(cluster: Cluster, images: Images, *settings: str) -> str:
         f"image.tag={operator_tag}",
         f"runtimeImage.repository={runtime_repository}",
         f"runtimeImage.tag={runtime_tag}",
+        f"prometheus.url={PROMETHEUS_URL}",
         *settings,
     )
     return cluster.run(
