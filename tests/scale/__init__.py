@@ -1,0 +1,1 @@
+"""Benchmarks of the operator at the size it is made for."""
