@@ -50,6 +50,14 @@ test-fast: environment ## unit and property tests only, under a minute
 figures-demo: environment ## measure the demo's figures into docs/results/demo.json (15 minutes; BARE=seconds of a first demo)
 	@$(PYTHON) -m tests.e2e.figures docs/results/demo.json $(if $(BARE),--bare-to-answer-s $(BARE))
 
+.PHONY: bench-push
+bench-push: environment ## time for a decision to reach 1,000 pods, into docs/results/push.json (3 minutes)
+	@$(PYTHON) -m tests.scale.push docs/results/push.json
+
+.PHONY: bench-operator
+bench-operator: environment ## 1,000 services on fake nodes, into docs/results/operator.json (20 minutes, own cluster)
+	@$(PYTHON) -m tests.scale.operator docs/results/operator.json
+
 .PHONY: generate
 generate: environment ## regenerate what is generated: the CRD and the chart's copy of it, the dashboard
 	@$(PYTHON) -m dashboards.service_overview > charts/headway/files/dashboards/service-overview.json

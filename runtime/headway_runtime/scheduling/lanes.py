@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from headway_runtime.scheduling.class_limits import Admission, decide_admission
 from headway_runtime.scheduling.lazy import merged
-from headway_runtime.scheduling.order import place
+from headway_runtime.scheduling.order import place, urgency_of
 from headway_runtime.scheduling.plan import Placement
-from headway_runtime.scheduling.view import StepView, WaitingRequest
+from headway_runtime.scheduling.view import Lane, StepView, WaitingRequest
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Places:
 
 def place_newcomers(view: StepView) -> Places:
     """Positions for the unsettled requests, each in its lane if its class has one."""
+    if not view.unsettled:
+        return Places((), ((),) * len(view.lanes), (), {})
     numbers = {lane.class_name: number for number, lane in enumerate(view.lanes)}
     unlimited: list[WaitingRequest] = []
     limited: list[list[WaitingRequest]] = [[] for _ in view.lanes]
@@ -58,19 +60,25 @@ def place_newcomers(view: StepView) -> Places:
 
 def admit(view: StepView, places: Places, max_batch_size: int) -> Admission:
     """What may be admitted once the newcomers are in their places."""
+    most = max_batch_size - view.running
+    if most <= 0:
+        return Admission((), 0, all_may_run=False)
     lanes = [
-        replace(lane, waiting=_with(lane.waiting, placed, places))
-        for lane, placed in zip(view.lanes, places.lanes, strict=True)
+        _with(lane, placed, places) for lane, placed in zip(view.lanes, places.lanes, strict=True)
     ]
-    admission = decide_admission(
-        _with(view.front, places.front, places), lanes, max_batch_size - view.running
-    )
+    newcomers = [places.requests[each.request_id] for each in places.front]
+    front = merged(view.front, newcomers, [each.position for each in places.front])
+    admission = decide_admission(front, lanes, most)
     # Nobody has looked at what is unseen.
     return replace(admission, all_may_run=False) if view.unseen else admission
 
 
-def _with(
-    waiting: Sequence[WaitingRequest], placed: Sequence[Placement], places: Places
-) -> Sequence[WaitingRequest]:
+def _with(lane: Lane, placed: Sequence[Placement], places: Places) -> Lane:
+    """The lane with its newcomers."""
     newcomers = [places.requests[each.request_id] for each in placed]
-    return merged(waiting, newcomers, [each.position for each in placed])
+    positions = [each.position for each in placed]
+    return replace(
+        lane,
+        waiting=merged(lane.waiting, newcomers, positions),
+        urgencies=merged(lane.urgencies, [urgency_of(each) for each in newcomers], positions),
+    )

@@ -15,6 +15,9 @@ from gunicorn.app.base import BaseApplication
 
 from headway_runtime.sidecar.settings import Settings
 
+_KEEP_ALIVE_SECONDS = 30
+"""Longer than the operator keeps an idle connection, so that none is closed under a request."""
+
 
 class Supervisor(BaseApplication):  # type: ignore[misc]
     """gunicorn with the sidecar's settings instead of files and flags."""
@@ -39,6 +42,7 @@ class Supervisor(BaseApplication):  # type: ignore[misc]
             "control_socket_disable": True,
             "graceful_timeout": 2,
             "timeout": 10,
+            "keepalive": _KEEP_ALIVE_SECONDS,
             "accesslog": None,
             "loglevel": "warning",
         }

@@ -49,6 +49,8 @@ def kwok_command(paths: Paths, pod_network: str) -> list[str | Path]:
         "--manage-all-nodes=false",
         f"--manage-nodes-with-annotation-selector={_ANNOTATION}=fake",
         f"--cidr={pod_network}",
+        # Renewed well within the controller manager's grace of 50 s, also on a busy machine.
+        "--node-lease-duration-seconds=40",
     ]
 
 

@@ -112,7 +112,7 @@ def configuration(**changed: Any) -> Any:
     return made
 
 
-def write_statistics(
+def write_statistics(  # noqa: PLR0913 - each is one thing that a file can hold
     run_dir: Path,
     *records: StepRecord,
     running: int = 0,

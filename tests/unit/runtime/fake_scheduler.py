@@ -35,9 +35,7 @@ class FakeScheduler:
 
     def __init__(self, *, skips: bool, **limits: int | None) -> None:
         self.skips = skips
-        self.engine = scheduler(
-            max_num_active_reqs=MOST_RUNNING, max_num_running_reqs=MOST_RUNNING
-        )
+        self.engine = scheduler(max_num_active_reqs=MOST_RUNNING, max_num_running_reqs=MOST_RUNNING)
         if skips:
             self.engine.skipped_waiting = deque()
         self.adapter = (RunningLimitAdapter if skips else ActiveLimitAdapter)(self.engine)
@@ -117,9 +115,7 @@ class FakeScheduler:
             first.status = Status.RUNNING
             engine.running.append(first)
             admitted.append(first.request_id)
-        (engine.skipped_waiting if self.skips else engine.waiting).extendleft(
-            reversed(passed_over)
-        )
+        (engine.skipped_waiting if self.skips else engine.waiting).extendleft(reversed(passed_over))
         self.adapter.restore()
         self.adapter.left(admitted)
         return admitted

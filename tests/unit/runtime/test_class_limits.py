@@ -25,6 +25,7 @@ from headway_runtime.scheduling.view import (
     Limits,
     Readiness,
     StepView,
+    Urgency,
     WaitingRequest,
 )
 
@@ -45,6 +46,10 @@ def waiting(name: str, kind: str, arrival_s: float = 0.0, **other: Any) -> Waiti
 
 def kind_of(request: WaitingRequest) -> str:
     return request.traffic_class.name if request.traffic_class is not None else "none"
+
+
+def urgencies(requests: list[WaitingRequest]) -> list[Urgency]:
+    return [urgency_of(each) for each in requests]
 
 
 @dataclass
@@ -71,12 +76,10 @@ class Engine:
             CEILINGS,
             CEILINGS,
             running=len(self.running),
-            settled=[urgency_of(each) for each in self.front],
+            settled=urgencies(self.front),
             unsettled=self.arrived[:SEEN_PER_STEP],
             lanes=[
-                Lane(
-                    name, self.limits[name] - counts[name], lane, [urgency_of(each) for each in lane]
-                )
+                Lane(name, self.limits[name] - counts[name], lane, urgencies(lane))
                 for name, lane in zip(LIMITED, self.lanes, strict=True)
             ],
             front=self.front,
@@ -349,7 +352,7 @@ def test_a_step_looks_at_no_more_than_it_must_however_many_wait() -> None:
 
         return Lazy(count, item)
 
-    lanes = [Lane("batch", 0, many("batch", 100_000)), Lane("bulk", 9, many("bulk", 100_000))]
+    lanes = [Lane("batch", 0, many("batch", 10**5)), Lane("bulk", 9, many("bulk", 10**5))]
     admission = decide_admission(many("none", 100_000), lanes, most=4)
     assert admission.ready == 4
     assert len(looked_at) <= 12

@@ -26,13 +26,13 @@ from headway_runtime.exchange.statistics_file import StatisticsWriter
 from headway_runtime.exchange.statistics_record import HEADER_BYTES
 from headway_runtime.executors.vllm.class_table import ClassTable
 from headway_runtime.policy import MAX_CLASSES
-from tests.unit.runtime.test_statistics_file import HEADER, flip
+from tests.unit.runtime.blocks import HEADER, flip
 
 NOW_NS = 1_000 * WINDOW_NS
 
-counts = st.dictionaries(
-    st.integers(0, BUCKETS - 1), st.integers(0, 2**32 - 1), max_size=4
-).map(lambda found: tuple(found.get(bucket, 0) for bucket in range(BUCKETS)))
+counts = st.dictionaries(st.integers(0, BUCKETS - 1), st.integers(0, 2**32 - 1), max_size=4).map(
+    lambda found: tuple(found.get(bucket, 0) for bucket in range(BUCKETS))
+)
 histograms = st.builds(Windows, counts, counts)
 totals = st.integers(0, 2**64 - 1)
 class_records = st.builds(

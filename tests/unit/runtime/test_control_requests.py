@@ -16,9 +16,9 @@ from headway_runtime.executors.vllm.class_accounts import ClassAccounts
 from headway_runtime.executors.vllm.policy_watch import PolicyWatch
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.policy import Mode, TrafficClass, encode
+from tests.unit.runtime.control_bench import Bench
 from tests.unit.runtime.engines import core_output, request, scheduler_output
 from tests.unit.runtime.policies import policy
-from tests.unit.runtime.test_control import Bench
 
 CLASSES = (TrafficClass("chat", ttft_ms=60_000), TrafficClass("batch", max_running=1))
 
@@ -110,11 +110,9 @@ def test_requests_that_end_outside_of_a_step_are_told(bench: Any) -> None:
     assert (bench.classes["chat"], bench.under_way) == ((1, 0), 0)
 
 
-def test_the_executor_learns_who_waits_no_more(
-    bench: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_executor_learns_who_waits_no_more(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
-    monkeypatch.setattr(bench.adapter, "left", lambda names: told.extend(names))
+    monkeypatch.setattr(bench.adapter, "left", told.extend)
     bench.run_step(new=["admitted"])
     bench.run_step(core_output("finished", reason="STOP"))
     bench.control.ended([request("aborted")], by_client=True)

@@ -75,7 +75,10 @@ def test_only_the_gpus_this_process_sees_count(visible: str | None, utilisation:
     assert gpus(nvml, visible).sample(1, 1).utilisation_ppm == utilisation
 
 
-@pytest.mark.parametrize("visible", ["", "-1", "MIG-a", "0,MIG-a", "GPU-unknown", "7", "NoDevFiles"])
+NO_WHOLE_GPUS = ("", "-1", "MIG-a", "0,MIG-a", "GPU-unknown", "7", "NoDevFiles")
+
+
+@pytest.mark.parametrize("visible", NO_WHOLE_GPUS)
 def test_whatever_is_no_whole_gpu_gives_no_samples(visible: str) -> None:
     nvml = Nvml((10, 0))
     assert gpus(nvml, visible).sample(1, 1) == NOTHING

@@ -42,29 +42,30 @@ events = st.one_of(
 
 
 def happen(engine: FakeScheduler, event: Any) -> None:
+    """Something happens besides a planned step."""
     what, value = event
-    waiting, running = engine.waiting, engine.engine.running
-    if what == "arrive":
-        engine.add(value)
-    elif what == "arrive many":
-        for _ in range(4):
-            engine.add(value)
-    elif what == "arrive unready":
-        engine.add(value, ready=False)
-    elif what == "stock step":
-        engine.stock_step(value)
-    elif what == "preempt" and running:
+    at_will = {
+        "arrive": lambda: engine.add(value),
+        "arrive many": lambda: [engine.add(value) for _ in range(4)],
+        "arrive unready": lambda: engine.add(value, ready=False),
+        "stock step": lambda: engine.stock_step(value),
+        "limits": lambda: engine.set_policy(batch=value[0], bulk=value[1]),
+    }
+    if what in at_will:
+        at_will[what]()
+    elif what == "preempt" and engine.engine.running:
         engine.preempt()
-    elif what == "finish" and value < len(running):
+    elif what == "finish" and value < len(engine.engine.running):
         engine.finish(value)
-    elif what == "abort" and value < len(waiting):
+    elif what == "abort" and value < len(engine.waiting):
         engine.abort(value)
-    elif what == "get ready" and value < len(waiting):
-        if is_blocked(waiting[value]):
-            waiting[value].structured_output_request._grammar = "compiled"
-    elif what == "limits":
-        batch, bulk = value
-        engine.set_policy(batch=batch, bulk=bulk)
+    elif what == "get ready" and value < len(engine.waiting):
+        get_ready(engine.waiting[value])
+
+
+def get_ready(waiting: Any) -> None:
+    if is_blocked(waiting):
+        waiting.structured_output_request._grammar = "compiled"
 
 
 def parked(engine: FakeScheduler) -> set[str]:
@@ -105,8 +106,7 @@ def test_whatever_has_happened_a_free_engine_serves_everybody(skips: Any, events
         else:
             happen(engine, event)
     for each in engine.waiting:
-        if is_blocked(each):
-            each.structured_output_request._grammar = "compiled"
+        get_ready(each)
     for _ in range(3 * len(engine.waiting) + 10):
         while engine.engine.running:
             engine.finish(0)
@@ -346,8 +346,7 @@ def test_requests_that_wait_for_their_grammar_are_held_back_too() -> None:
         engine.add("batch", ready=number % 2 == 0)
     assert engine.step() == ["batch-1"]
     for each in engine.waiting:
-        if is_blocked(each):
-            each.structured_output_request._grammar = "compiled"
+        get_ready(each)
     assert engine.step() == []
     engine.finish(0)
     assert engine.step() == ["batch-2"]

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.exchange import statistics_file
-from headway_runtime.exchange.statistics_file import StatisticsFileError, StatisticsWriter
 from headway_runtime.exchange.block import TornBlockError
+from headway_runtime.exchange.statistics_file import StatisticsFileError, StatisticsWriter
 from headway_runtime.exchange.statistics_record import (
     EngineState,
-    Header,
     Load,
     pack_header,
     pack_load,
@@ -30,20 +29,8 @@ from headway_runtime.exchange.step_record import (
     pack_record,
     unpack_record,
 )
-
-HEADER = Header(
-    pid=7,
-    process_started_ticks=11,
-    rank=0,
-    state=int(EngineState.ACTIVE),
-    token_budget_ceiling=2048,
-    max_batch_ceiling=64,
-    slots=8,
-    refused_policies=0,
-    stock_reason="",
-    engine_version="0.32.0",
-)
-BLANK = StepRecord(**dict.fromkeys((field.name for field in fields(StepRecord)), 0))
+from tests.unit.runtime.blocks import HEADER, flip
+from tests.unit.runtime.engines import BLANK
 
 _BYTES = ("decision", "breaker_open")
 _WORDS = (
@@ -59,12 +46,6 @@ def largest(name: str) -> int:
 records = st.builds(
     StepRecord, **{f.name: st.integers(0, largest(f.name)) for f in fields(StepRecord)}
 )
-
-
-def flip(block: bytes, bit: int) -> bytes:
-    changed = bytearray(block)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
 
 
 @pytest.fixture

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from headway_operator.observe.engine_metrics.sample import EngineSample, History
+from headway_operator.observe.engine_metrics.sample import ClassSample, EngineSample, History
+
+TICK_SECONDS = 5.0
+"""What happened just now: since the tick before."""
+
+WINDOW_SECONDS = 30.0
+"""Pods tell TTFT and TPOT as of the last 15 to 30 s."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +75,37 @@ def total(paces: Iterable[Pace]) -> Pace:
     return sum(paces, start=Pace())
 
 
+def mean(values: Iterable[float]) -> float:
+    """The mean of at least one value."""
+    found = tuple(values)
+    return sum(found) / len(found)
+
+
+def within(history: History, seconds: float) -> History:
+    """Samples of the last so many seconds, at least the newest."""
+    return tuple(sample for sample in history if sample.at > history[-1].at - seconds)
+
+
 def ended(history: History, seconds: float, class_name: str) -> float:
     """Requests of a class that ended in the last so many seconds."""
-    counts = (
-        (before.classes[class_name].requests_total, after.classes[class_name].requests_total)
+    return _counted(history, seconds, class_name, lambda sample: sample.requests_total)
+
+
+def attained(history: History, seconds: float, class_name: str) -> float:
+    """Those of them that met every objective."""
+    return _counted(history, seconds, class_name, lambda sample: sample.attained_total)
+
+
+def _counted(
+    history: History, seconds: float, class_name: str, counter: Callable[[ClassSample], float]
+) -> float:
+    pairs = (
+        (before.classes.get(class_name), after.classes.get(class_name))
         for before, after in _pairs(history, seconds)
-        if class_name in before.classes and class_name in after.classes
     )
-    return sum(max(0.0, after - before) for before, after in counts)
+    return sum(
+        max(0.0, counter(after) - counter(before)) for before, after in pairs if before and after
+    )
 
 
 def _pairs(history: History, seconds: float) -> Iterator[tuple[EngineSample, EngineSample]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headway_operator.decide.retune.bounds import Bounds
-from headway_operator.decide.retune.signals import Signals, Worst
+from headway_operator.decide.retune.class_ratios import Worst
+from headway_operator.decide.retune.signals import Signals
 from headway_operator.observe.tuning import OperatingPoint, Streaks
 
 MISSED = 1.0

@@ -32,7 +32,7 @@ from headway_operator.observe.records import PodRecord
 PERIOD_SECONDS = 5.0
 STALE_SECONDS = 2 * PERIOD_SECONDS
 """A sample older than two periods is not acted on."""
-IDLE_PODS_A_TICK = 100
+IDLE_PODS_A_TICK = 50
 """Of pods that are asked directly and have nothing to do, this many are asked in one tick: asking
 thousands of idle pods every 5 s would cost the operator a core."""
 

@@ -33,6 +33,7 @@ class Situation:
         tpot: ratio of class chat; None tells none.
         ttft: likewise.
         chat_requests: of class chat that end in a tick.
+        chat_attained: share of them inside their objectives.
         preemptions: in a tick.
     """
 
@@ -45,6 +46,7 @@ class Situation:
     tpot: float | None = 0.95
     ttft: float | None = 0.5
     chat_requests: float = 5.0
+    chat_attained: float = 1.0
     preemptions: float = 0.0
     pods: int = 1
 
@@ -73,7 +75,11 @@ def history(situation: Situation, point: OperatingPoint, bounds: Bounds) -> Hist
             token_budget_ceiling=bounds.token_budget_cap,
             max_batch_ceiling=bounds.max_batch_cap,
             classes={
-                "chat": replace(chat, requests_total=1000 + ended),
+                "chat": replace(
+                    chat,
+                    requests_total=1000 + ended,
+                    attained_total=1000 + ended * situation.chat_attained,
+                ),
                 "batch": replace(batch, requests_total=1000 + ticks),
             },
         )

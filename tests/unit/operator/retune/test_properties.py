@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -28,6 +27,7 @@ situations = st.builds(
     tpot=ratios,
     ttft=ratios,
     chat_requests=st.sampled_from([0.0, 0.3, 5.0]),
+    chat_attained=st.floats(0, 1),
     preemptions=st.sampled_from([0.0, 0.0, 3.0]),
     pods=st.integers(1, 3),
 )

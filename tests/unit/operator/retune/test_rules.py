@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from headway_operator.decide.retune import (
     limit_background,
     retune,
 )
+from headway_operator.observe.engine_metrics.sample import History
 from headway_operator.observe.tuning import OperatingPoint, Streaks, Tuning
 from headway_runtime.policy import TrafficClass
 from tests.unit.operator.retune.situations import (
@@ -24,6 +26,7 @@ from tests.unit.operator.retune.situations import (
     CHAT,
     CLASSES,
     Situation,
+    history,
     metrics,
     settled,
     tick,
@@ -71,8 +74,8 @@ def test_theta_follows_utilisation_in_bounded_steps(
 @pytest.mark.parametrize(
     ("before", "tpot", "after"),
     [
-        (None, 1.01, 7705),  # towards 0.95 of the target
-        (1000, 1.2, 791),
+        (None, 1.02, 7106),  # by the square of what TPOT must, towards 0.95 of its target
+        (1000, 1.05, 818),
         (1000, 1.4, 750),  # no further in one tick
         (1000, 3.0, 600),  # far over: further
         (70, 3.0, 64),  # the floor
@@ -250,6 +253,37 @@ def test_requests_that_wait_for_a_slot_raise_the_batch(changed: Any, after: Any)
     assert found == (None if after is None else (100, after, Reason.KV_ROOM))
 
 
+WAITING = Situation(kv_usage=0.3, waiting=5, slots_taken=1.0, tpot=0.5)
+
+
+def batch_after(samples: History, tuning: Tuning) -> int | None:
+    seen = replace(metrics(WAITING), pods={"pod": samples})
+    return retune(tuning, seen, CLASSES, BOUNDS).tuning.point.max_batch_size
+
+
+def test_the_batch_is_not_raised_until_the_last_raise_has_shown_what_it_does() -> None:
+    tuning = settled(max_batch_size=100)
+    samples = history(WAITING, tuning.point, BOUNDS)
+    assert batch_after(samples, tuning) == 150
+    half_before = tuple(replace(each, running=50) for each in samples[:8])
+    assert batch_after((*half_before, *samples[8:]), tuning) == 100
+    long_before = tuple(replace(each, running=50) for each in samples[:6])
+    assert batch_after((*long_before, *samples[6:]), tuning) == 150
+
+
+def test_the_batch_is_not_raised_while_preemptions_are_recent() -> None:
+    tuning = settled(max_batch_size=100)
+    samples = history(WAITING, tuning.point, BOUNDS)
+    since = tuple(replace(each, preemptions_total=2000) for each in samples[8:])
+    assert batch_after((*samples[:8], *since), tuning) == 100
+
+
+def test_a_step_is_measured_before_it_is_rounded() -> None:
+    """Else a small batch could never be raised by little."""
+    asked = replace(WAITING, tpot=0.8999)
+    assert moved(What.MAX_BATCH, settled(max_batch_size=70), asked) == (70, 73, Reason.KV_ROOM)
+
+
 def test_batch_and_budget_are_not_raised_at_once() -> None:
     asked = Situation(tpot=0.5, kv_usage=0.3, waiting=5, slots_taken=1.0)
     found = tick(settled(theta_ppm=300_000, max_batch_size=100, token_budget=1000), asked).changes
@@ -262,12 +296,17 @@ def test_batch_and_budget_are_not_raised_at_once() -> None:
 STARVED = Situation(ttft=1.2, waiting=5, slots_taken=1.0)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"), [(None, 128), (100, 75), (2, 1), (1, None)]
-)
+@pytest.mark.parametrize(("before", "after"), [(None, 128), (100, 75), (2, 1), (1, None)])
 def test_missed_ttft_limits_background_work(before: Any, after: Any) -> None:
     found = moved(What.CLASS_LIMIT, settled(background_limit=before), STARVED)
     assert found == (None if after is None else (before, after, Reason.TTFT_MISSED))
+
+
+def test_background_work_is_not_limited_for_one_odd_tick() -> None:
+    first = tick(Tuning(), STARVED).tuning
+    assert first.point.background_limit is None
+    assert tick(first, Situation()).tuning.point.background_limit is None
+    assert tick(first, STARVED).tuning.point.background_limit == 128
 
 
 @pytest.mark.parametrize(
@@ -310,6 +349,14 @@ def test_background_limit_is_relaxed_while_slots_are_free(
     assert tick(settled(background_limit=before), situation).tuning.point.background_limit == after
 
 
+def test_background_limit_stays_between_two_bursts() -> None:
+    tuning = settled(background_limit=100)
+    samples = history(Situation(), tuning.point, BOUNDS)
+    burst = (replace(samples[3], running=250), *samples[4:])
+    seen = replace(metrics(Situation()), pods={"pod": burst})
+    assert retune(tuning, seen, CLASSES, BOUNDS).tuning.point.background_limit == 100
+
+
 def test_background_limit_is_relaxed_when_nobody_else_is_there() -> None:
     alone = Situation(ttft=None, tpot=None, chat_requests=0, slots_taken=1.0, waiting=9)
     found = moved(What.CLASS_LIMIT, settled(background_limit=100), alone)
@@ -350,4 +397,6 @@ def test_messages_have_the_numbers() -> None:
     assert found.message == "TPOT of class chat is 1.31 of its target"
     found = change(What.CLASS_LIMIT, settled(), STARVED)
     assert found is not None
-    assert found.message == "TTFT of class chat is 1.20 of its target while 5 requests wait for a slot"
+    assert (
+        found.message == "TTFT of class chat is 1.20 of its target while 5 requests wait for a slot"
+    )

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from headway_operator.decide.retune import Bounds, Change, ClassTargets, What, retune
-from headway_operator.decide.retune.signals import Signals, Worst, read_signals
+from headway_operator.decide.retune.class_ratios import Worst
+from headway_operator.decide.retune.pace import Pace, ended, pace, total
+from headway_operator.decide.retune.signals import Signals, read_signals
 from headway_operator.observe.engine_metrics.sample import EngineSample, History, ServiceMetrics
 from headway_operator.observe.tuning import OperatingPoint, Streaks, Tuning
 from tests.unit.operator.retune.situations import (
@@ -91,7 +93,7 @@ def restarted(samples: History, index: int) -> History:
             sample,
             steps_total=steps * 10,
             scheduled_tokens_total=steps * 2000,
-            step_seconds_total=steps * 0.1,
+            step_seconds_total=steps * 0.125,
             preemptions_total=0,
             classes=classes,
         )
@@ -100,13 +102,14 @@ def restarted(samples: History, index: int) -> History:
     return samples[:index] + tuple(after)
 
 
-@pytest.mark.parametrize("index", [1, 6, 11, 12])
-def test_an_engine_that_started_anew_gives_no_negative_rates(index: int) -> None:
-    found = signals(restarted(told(preemptions=5), index))
-    assert found.tokens_per_step >= 0
-    assert found.tokens_per_second >= 0
-    assert not found.preempting or index < 12
-    assert found.tpot is None or found.tpot.ratio >= 0
+@pytest.mark.parametrize("index", [7, 11, 12])
+def test_what_an_engine_did_around_its_restart_is_left_out(index: int) -> None:
+    samples = restarted(told(preemptions=5), index)
+    whole = Pace(steps=500, scheduled_tokens=100_000, step_seconds=5, preemptions=5)
+    anew = Pace(steps=10, scheduled_tokens=2000, step_seconds=0.125)
+    expected = total([whole] * (index - 7) + [anew] * (12 - index))
+    assert pace(samples, 30.0) == expected
+    assert ended(samples, 30.0, "chat") == 5 * (index - 7) + (12 - index)
 
 
 def test_preemptions_of_earlier_ticks_are_not_those_of_now() -> None:
@@ -155,13 +158,34 @@ def test_few_requests_say_nothing_of_tpot(per_tick: float, known: bool) -> None:
     assert found.tpot_traffic
 
 
-def test_tpot_is_brought_up_to_the_present_length_of_steps() -> None:
+@pytest.mark.parametrize(
+    ("kept", "ttft", "ratio"),
+    [(0.94, 0.5, 1.6), (0.96, 0.5, 1.1), (0.94, 1.2, 1.1), (0.94, None, 1.6)],
+    ids=["missed", "kept", "missed for TTFT", "no TTFT"],
+)
+def test_pods_over_the_target_speak_where_the_mean_hides_what_is_missed(
+    kept: float, ttft: Any, ratio: float
+) -> None:
+    pair = (told(tpot=tpot, ttft=ttft, chat_attained=kept) for tpot in (1.6, 0.6))
+    assert signals(*pair).tpot == Worst("chat", pytest.approx(ratio))
+
+
+def test_tpot_is_brought_up_to_limits_that_came_down() -> None:
     samples = told(tpot=2.0, step_ms=20)
-    last, before = samples[-1], samples[-2]
-    faster = replace(last, steps_total=before.steps_total + 2 * 250)
+    last = replace(samples[-1], steps_total=samples[-2].steps_total + 2 * 250)
+    before = tuple(replace(each, token_budget=2000) for each in samples[:-1])
     # The last of six intervals had steps of half the length: 0.5 / (5.5 / 6).
-    found = signals((*samples[:-1], faster)).tpot
-    assert found == Worst("chat", pytest.approx(2.0 * 0.5 * 6 / 5.5))
+    assert signals((*before, last)).tpot == Worst("chat", pytest.approx(2.0 * 0.5 * 6 / 5.5))
+    as_before = tuple(replace(each, token_budget=1040) for each in samples[:-1])
+    assert signals((*as_before, last)).tpot == Worst("chat", pytest.approx(2.0))
+    long_ago = tuple(replace(each, token_budget=2000) for each in samples[:6])
+    assert signals((*long_ago, *samples[6:-1], last)).tpot == Worst("chat", pytest.approx(2.0))
+
+
+def test_tpot_is_no_less_than_steps_take_now() -> None:
+    assert signals(told(tpot=0.5, step_ms=45)).tpot == Worst("chat", pytest.approx(1.5))
+    assert signals(told(tpot=0.5, step_ms=12)).tpot == Worst("chat", pytest.approx(0.5))
+    assert signals(told(tpot=None, step_ms=45)).tpot is None
 
 
 def test_requests_of_the_last_minute_are_traffic() -> None:
@@ -230,11 +254,11 @@ def test_messages_repeat_nothing_but_declared_names() -> None:
 
 
 def test_the_order_of_pods_means_nothing() -> None:
-    first, second = told(tpot=2.0), told(tpot=1.0, chat_requests=9, kv_usage=0.7)
-    seen = replace(pods(), pods={"a": first, "b": second})
-    turned = replace(seen, pods={"b": second, "a": first})
-    tuning = Tuning(POINT)
-    assert retune(tuning, seen, CLASSES, BOUNDS) == retune(tuning, turned, CLASSES, BOUNDS)
+    one, two, three = (told(utilisation=each, tpot=each) for each in (0.1, 0.2, 0.9))
+    seen = replace(pods(), pods={"a": one, "b": two, "c": three})
+    turned = replace(seen, pods={"c": three, "b": two, "a": one})
+    first, second = (read_signals(each, CLASSES, POINT, BOUNDS) for each in (seen, turned))
+    assert first == second
 
 
 def test_what_is_remembered_is_brought_within_the_caps() -> None:
