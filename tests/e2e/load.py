@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import aiohttp
 
+_RETRY_S = 0.2
+
 PROMPTS = (
     "Write a long story about a lighthouse keeper.",
     "Explain how rivers shape valleys, in detail.",
@@ -52,6 +54,8 @@ class Load:
         max_tokens: length of each answer; the end-of-text token is ignored.
         traffic_class: sent as ``vllm_xargs.headway_class`` when not empty.
         prompts: taken in turn.
+        patience_s: for how long a refused connection is tried again, as clients do. A pod that
+            misses two probes on a busy machine is out of service for a moment.
     """
 
     base_url: str
@@ -60,6 +64,7 @@ class Load:
     max_tokens: int = 64
     traffic_class: str = ""
     prompts: Sequence[str] = PROMPTS
+    patience_s: float = 0.0
     outcomes: list[Outcome] = field(default_factory=list)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -97,19 +102,29 @@ class Load:
     async def one(self, prompt: str, outcome: Outcome | None = None) -> Outcome:
         """Stream one completion; an ``outcome`` given can be watched meanwhile."""
         outcome = outcome or Outcome(time.monotonic())
+        deadline = outcome.begun_s + self.patience_s
+        while await self._is_refused(prompt, outcome) and time.monotonic() < deadline:
+            outcome.error = ""
+            await asyncio.sleep(_RETRY_S)
+        outcome.ended_s = time.monotonic()
+        return outcome
+
+    async def _is_refused(self, prompt: str, outcome: Outcome) -> bool:
+        """Send a request. Returns whether no connection came about, so that nothing was asked."""
         try:
             async with self._session.post(
                 f"{self.base_url}/v1/chat/completions", json=self._body(prompt)
             ) as answer:
                 if answer.status != 200:
                     outcome.error = f"HTTP {answer.status}"
-                    return outcome
-                await self._read_stream(answer, outcome)
+                else:
+                    await self._read_stream(answer, outcome)
+        except aiohttp.ClientConnectorError as error:
+            outcome.error = type(error).__name__ + ": " + str(error)
+            return True
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             outcome.error = type(error).__name__ + ": " + str(error)
-        finally:
-            outcome.ended_s = time.monotonic()
-        return outcome
+        return False
 
     async def _read_stream(self, answer: aiohttp.ClientResponse, outcome: Outcome) -> None:
         finished = False

@@ -41,7 +41,7 @@ def used(chat: Service) -> Service:
         url = f"http://{chat.cluster_ip()}"
         for traffic_class in ("interactive", "batch"):
             async with Load(
-                url, MODEL, streams=3, max_tokens=12, traffic_class=traffic_class
+                url, MODEL, streams=3, max_tokens=12, traffic_class=traffic_class, patience_s=30
             ) as load:
                 await asyncio.sleep(12)
             assert load.failed() == []

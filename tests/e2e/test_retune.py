@@ -12,7 +12,7 @@ import pytest
 
 from headway_operator.observe.engine_metrics.names import CLASS_FIELDS, FIELDS
 from headway_runtime.policy import Stamp
-from tests.e2e import stack
+from tests.e2e import faults, stack
 from tests.e2e.kube import Cluster
 from tests.e2e.load import Load
 from tests.e2e.policies import Sidecar
@@ -62,7 +62,8 @@ def promise(service: Service, targets: dict[str, int]) -> None:
 @asynccontextmanager
 async def interactive_load(service: Service) -> AsyncIterator[Load]:
     url = f"http://{service.cluster_ip()}"
-    async with Load(url, MODEL, streams=4, max_tokens=12, traffic_class="interactive") as load:
+    load = Load(url, MODEL, streams=4, max_tokens=12, traffic_class="interactive", patience_s=30)
+    async with load:
         yield load
 
 
@@ -202,6 +203,24 @@ def test_without_prometheus_the_pods_are_asked_themselves(
     finally:
         stack.lab("prometheus", "start")
     tuned.wait_for("MetricsAvailable", "True", timeout_s=120, reason="Prometheus")
+
+
+def test_without_any_metrics_everything_is_held(tuned: Service, api_url: str) -> None:
+    tuned.wait_for("MetricsAvailable", "True", timeout_s=90)
+    (pod,) = tuned.pods()
+    (sidecar_status,) = (
+        each for each in pod["status"]["initContainerStatuses"] if each["name"] == "headway-sidecar"
+    )
+    before = held(tuned, api_url)
+    # Neither Prometheus nor the operator gets an answer from it.
+    with faults.frozen(sidecar_status["containerID"]):
+        found = tuned.wait_for("MetricsAvailable", "False", timeout_s=180, reason="NoMetrics")
+        assert "stay tuned as they are" in found["message"]
+    tuned.wait_for("MetricsAvailable", "True", timeout_s=120, reason="Prometheus")
+    tuned.wait_for("Ready", "True", timeout_s=120)
+    after = held(tuned, api_url)
+    kept = ("tokenBudget", "maxBatchSize", "classLimits")
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
 
 
 def test_shadow_shows_what_would_have_been_done(tuned: Service, prometheus: Prometheus) -> None:

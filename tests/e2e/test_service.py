@@ -77,7 +77,7 @@ def test_scheduling_changes_reach_the_running_engine(chat: Service, api_url: str
     before = engine_container(chat)
 
     async def retune() -> list[list[dict[str, float]]]:
-        async with Load(base_url(chat), MODEL, streams=8, max_tokens=24) as load:
+        async with Load(base_url(chat), MODEL, streams=8, max_tokens=24, patience_s=30) as load:
             seen = []
             for setting in ({"maxBatchSize": 2, "tokenBudget": 64}, {"maxBatchSize": 8}):
                 await asyncio.to_thread(chat.patch, {"spec": {"scheduling": setting}})

@@ -79,30 +79,31 @@ class Adapter:
         policy, classifier = self._policy, self._classifier
         if policy is None or classifier is None:
             raise RuntimeError("no policy was adopted")
-        queue = self._queue.look(self._scheduler.waiting, classifier)
+        scheduler = self._scheduler
         wanted = Limits(
             policy.token_budget or self._ceilings.token_budget,
             policy.max_batch_size or self._ceilings.max_batch_size,
         )
+        admits = bool(scheduler.waiting) and len(scheduler.running) < wanted.max_batch_size
+        queue = self._queue.look(scheduler.waiting, classifier, admits=admits)
         return StepView(
             ceilings=self._ceilings,
             wanted=wanted,
-            running=len(self._scheduler.running),
+            running=len(scheduler.running),
             tokens_per_decode=self._tokens_per_decode,
             settled=queue.settled,
             unsettled=queue.unsettled,
-            lanes=self._lanes(queue, wanted.max_batch_size),
+            lanes=self._lanes(queue, admits=admits) if queue.lanes else (),
             front=queue.front,
             unseen=queue.unseen,
         )
 
-    def _lanes(self, queue: QueueView, most: int) -> tuple[Lane, ...]:
+    def _lanes(self, queue: QueueView, *, admits: bool) -> tuple[Lane, ...]:
         if self._running is None:
             return ()
         names = self._running.names
         # In a full batch nobody needs to know who runs.
-        full = len(self._scheduler.running) >= most or not self._scheduler.waiting
-        room = [0] * len(names) if full else self._running.room(self._scheduler.running)
+        room = self._running.room(self._scheduler.running) if admits else [0] * len(names)
         lanes = zip(names, room, queue.lanes, strict=True)
         return tuple(Lane(name, free, *waiting) for name, free, waiting in lanes)
 

@@ -65,9 +65,17 @@ class WaitingQueue:
         self._unsettled = len(queue)
         self._lanes = Lanes(lanes)
 
-    def look(self, queue: deque[Any], classifier: Classifier) -> QueueView:
-        """What is in order, and the requests to put in order in this step."""
+    def look(self, queue: deque[Any], classifier: Classifier, *, admits: bool = True) -> QueueView:
+        """What is in order, and the requests to put in order in this step.
+
+        Args:
+            queue: the queue.
+            classifier: tells classes of requests.
+            admits: whether the step may admit any; without newcomers nothing else needs a look.
+        """
         end = self._settled_count(queue)
+        if not admits and not self._unsettled:
+            return QueueView((), (), 0)
         if not self._lanes.find(queue, end) and not self._unsettled:
             # Somebody else has moved requests: start again, which costs only a few steps.
             self.unsettle(queue, len(self._lanes))
