@@ -63,12 +63,13 @@ class Service:
     engines: int = 1
     ceilings: Limits = field(default_factory=lambda: Limits(8192, 256))
     kv_blocks: int = 40_000
+    step_time: StepTime = field(default_factory=StepTime)
     point: OperatingPoint = field(default_factory=OperatingPoint)
 
     def __post_init__(self) -> None:
         self._random = Random(self.seed)  # noqa: S311 - no secret
         self._pods = [
-            SimulatedEngine(self.ceilings, KvBlocks(self.kv_blocks), StepTime())
+            SimulatedEngine(self.ceilings, KvBlocks(self.kv_blocks), self.step_time)
             for _ in range(self.engines)
         ]
         self._bounds = Bounds(self.ceilings.token_budget, self.ceilings.max_batch_size)

@@ -15,10 +15,10 @@ from headway_operator.decide.retune.signals import Signals
 from headway_operator.decide.retune.situation import (
     TAKEN,
     TTFT_ROOM,
+    is_missed,
     kv_message,
     kv_pressed,
-    tpot_missed,
-    ttft_missed,
+    kv_room,
 )
 from headway_operator.decide.retune.steps import below_cap, next_value
 from headway_operator.decide.retune.targets import ClassTargets, is_background, is_mixed
@@ -47,8 +47,8 @@ def limit_background(
 
 def spares_batch(point: OperatingPoint, signals: Signals, classes: Sequence[ClassTargets]) -> bool:
     """Whether background work gives way before everybody does, while KV blocks run out."""
-    missed = tpot_missed(signals) or ttft_missed(signals)
-    return missed and is_mixed(classes) and point.background_limit != LEAST_BACKGROUND
+    can_give_way = is_mixed(classes) and point.background_limit != LEAST_BACKGROUND
+    return can_give_way and is_missed(signals)
 
 
 def decide_background(
@@ -115,7 +115,8 @@ def _has_room(signals: Signals) -> bool:
     """Whether more background work would take nothing from those who are promised a time.
 
     Free slots count, not the TTFT alone: with none, TTFT is kept because background work is held
-    back. And they must have been free for a minute: between two bursts there always are some.
+    back. And they must have been free for a minute: between two bursts there always are some. The
+    same goes for KV blocks.
     """
     in_time = signals.ttft.ratio < TTFT_ROOM if signals.ttft else not signals.ttft_traffic
-    return in_time and signals.batch_peak < TAKEN and not kv_pressed(signals)
+    return in_time and signals.batch_peak < TAKEN and kv_room(signals)

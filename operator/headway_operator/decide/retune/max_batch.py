@@ -1,8 +1,9 @@
 """The batch size: how many requests share the KV blocks, and the decodes of a step.
 
-When KV blocks run out, an engine takes them from running requests and computes those again later:
-work done twice for latencies missed twice. It is cheaper to let fewer in. The batch is also what is
-left to lower when TPOT is missed and the token budget cannot help.
+When KV blocks run out, an engine takes them from running requests and computes those again later.
+Where targets are missed with it, fewer are let in. Where nobody misses anything it is left alone: a
+full engine that computes a little twice does more work than one that keeps blocks free. The batch
+is also what is left to lower when TPOT is missed and the token budget cannot help.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from headway_operator.decide.retune.signals import Signals
 from headway_operator.decide.retune.situation import (
     AIM,
     TTFT_ROOM,
+    is_missed,
     kv_message,
     kv_pressed,
+    kv_room,
     slots_taken,
     tpot_message,
     tpot_missed,
@@ -32,9 +35,8 @@ MOST_UP = 1.5
 """Largest factors of one tick."""
 
 KV_AIM_DOWN = 0.9
-KV_ROOM = 0.8
 KV_AIM_UP = 0.85
-"""KV usage that lowering aims at, below which the batch may grow, and that growing aims at."""
+"""KV usage that lowering aims at, and that growing aims at."""
 
 DECODES_ONLY = 1.25
 """Steps with at most so many tokens for each running request hold next to no prefill."""
@@ -87,7 +89,7 @@ def decide_max_batch(
 
 
 def _fewer_for_kv(point: OperatingPoint, signals: Signals, bounds: Bounds) -> _Wanted | None:
-    if not kv_pressed(signals):
+    if not (kv_pressed(signals) and (is_missed(signals) or signals.thrashing)):
         return None
     usage = 1.0 if signals.preempting else signals.kv_usage
     batch = _present(point, signals, bounds) * max(MOST_DOWN, KV_AIM_DOWN / usage)
@@ -133,11 +135,8 @@ def _more(point: OperatingPoint, signals: Signals, bounds: Bounds) -> _Wanted | 
 
 
 def _kv_room(signals: Signals) -> bool:
-    """Whether running requests, which need more blocks with every token, leave room for others.
-
-    As long as those that a larger batch has let in may still grow, it is too early to say.
-    """
-    return signals.running_settled and signals.kv_peak < KV_ROOM and not signals.preempted
+    """Whether KV blocks are free, and will be when all that runs now has grown."""
+    return signals.running_settled and kv_room(signals)
 
 
 def _present(point: OperatingPoint, signals: Signals, bounds: Bounds) -> float:

@@ -22,6 +22,9 @@ from headway_operator.observe.engine_metrics.sample import (
 )
 from headway_operator.observe.tuning import OperatingPoint
 
+THRASHING = 5
+"""Preemptions of each running request within a window, on average."""
+
 SETTLED = 1.1
 """Factor by which running requests may have grown in a window and still count as settled."""
 
@@ -39,6 +42,7 @@ class Signals:
         kv_peak: likewise, at its highest in the window.
         preempting: many pods took KV blocks from running requests since the last tick.
         preempted: some pod did in the window.
+        thrashing: they do that so often that computing it again eats up what a full batch brings.
         waiting: requests waiting.
         running: requests running in an engine, mean of the engines.
         batch_use: share of the slots for running requests that is taken; above 1 while more run
@@ -61,6 +65,7 @@ class Signals:
     kv_peak: float
     preempting: bool
     preempted: bool
+    thrashing: bool
     waiting: float
     running: float
     batch_use: float
@@ -93,6 +98,7 @@ def read_signals(
     engines = tuple(_engines(sample, point, bounds) for sample in newest)
     running = sum(sample.running for sample in newest)
     slots = bounds.slots(point)
+    window = total(pace(history, WINDOW_SECONDS) for history in pods)
     with_tpot = tuple(each for each in classes if each.tpot_ms is not None)
     with_ttft = tuple(each for each in classes if each.ttft_ms is not None)
     return Signals(
@@ -105,7 +111,8 @@ def read_signals(
             max(sample.kv_usage for sample in within(history, WINDOW_SECONDS)) for history in pods
         ),
         preempting=_share(just_now.preemptions > 0 for just_now in recent) >= PREEMPTING_SHARE,
-        preempted=any(pace(history, WINDOW_SECONDS).preemptions > 0 for history in pods),
+        preempted=window.preemptions > 0,
+        thrashing=window.preemptions > THRASHING * running,
         waiting=sum(sample.waiting for sample in newest),
         running=running / sum(engines),
         batch_use=running / (slots * sum(engines)),

@@ -21,6 +21,8 @@ TTFT_NEAR = 0.9
 """From this ratio of TTFT to its target on, prefill should go faster."""
 
 KV_FULL = 0.95
+KV_ROOM = 0.8
+"""Between these shares of KV blocks in use, nothing is lowered or raised for them."""
 
 TAKEN = 0.9
 """Share of the slots for running requests that counts as all of them."""
@@ -47,6 +49,16 @@ def ttft_missed(signals: Signals) -> bool:
 def kv_pressed(signals: Signals) -> bool:
     """Whether KV blocks run out."""
     return signals.kv_usage > KV_FULL or signals.preempting
+
+
+def kv_room(signals: Signals) -> bool:
+    """Whether KV blocks have been free all the time."""
+    return signals.kv_peak < KV_ROOM and not signals.preempted
+
+
+def is_missed(signals: Signals) -> bool:
+    """Whether a class misses a target for its tokens."""
+    return tpot_missed(signals) or ttft_missed(signals)
 
 
 def slots_taken(signals: Signals) -> bool:

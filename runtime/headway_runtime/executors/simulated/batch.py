@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway_runtime.executors.simulated.kv_blocks import KvBlocks
 from headway_runtime.executors.simulated.request import Request
@@ -13,27 +13,27 @@ Chunk = tuple[Request, int]
 """A request and how many of its tokens a step computes."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Step:
     """What one step computes.
 
     Attributes:
         chunks: tokens of each request in it.
+        tokens: all of them.
+        context_tokens: tokens that its requests had before.
         preemptions: requests that lost their KV blocks for it.
     """
 
-    chunks: list[Chunk]
-    preemptions: int
+    chunks: list[Chunk] = field(default_factory=list)
+    tokens: int = 0
+    context_tokens: int = 0
+    preemptions: int = 0
 
-    @property
-    def tokens(self) -> int:
-        """Tokens it computes."""
-        return sum(tokens for _, tokens in self.chunks)
-
-    @property
-    def context_tokens(self) -> int:
-        """Tokens that its requests had before."""
-        return sum(request.computed for request, _ in self.chunks)
+    def add(self, request: Request, tokens: int) -> None:
+        """Compute these tokens, too."""
+        self.chunks.append((request, tokens))
+        self.tokens += tokens
+        self.context_tokens += request.computed
 
 
 class Batch:
@@ -49,34 +49,39 @@ class Batch:
 
     def fill(self, limits: Limits, waiting: WaitingQueue) -> Step:
         """Choose what the next step computes: running requests first, then waiting ones."""
-        chunks: list[Chunk] = []
-        budget, preemptions = limits.token_budget, 0
-        while len(chunks) < len(self.running) and budget > 0:
-            request = self.running[len(chunks)]
-            tokens = min(request.pending, budget)
-            preemptions += self._preempt_for(request, tokens, waiting)
-            if len(chunks) == len(self.running):
-                break
-            chunks.append((request, tokens))
-            budget -= tokens
-        if not preemptions:
-            self._admit(limits.max_batch_size, budget, waiting, chunks)
-        return Step(chunks, preemptions)
+        step = Step()
+        budget = limits.token_budget
+        while len(step.chunks) < len(self.running) and step.tokens < budget:
+            request = self.running[len(step.chunks)]
+            tokens = min(request.known - request.computed, budget - step.tokens)
+            if request.computed + tokens > request.room:
+                step.preemptions += self._preempt_for(request, tokens, waiting)
+                if not request.room:
+                    break
+            step.add(request, tokens)
+        if not step.preemptions:
+            self._admit(limits, waiting, step)
+        return step
 
     def finish(self, step: Step) -> list[Request]:
-        """Carry the step out. Returns the requests that got a token by it."""
-        served = []
+        """Carry the step out.
+
+        Returns:
+            Requests that got their first token by it, or their last.
+        """
+        told = []
         for request, tokens in step.chunks:
             request.computed += tokens
-            if not request.pending:
-                request.produced += 1
-                served.append(request)
-        ended = [request for request in served if request.is_finished]
+            if request.computed == request.known:
+                request.known += 1
+                if request.first_token_at is None or request.known >= request.total:
+                    told.append(request)
+        ended = [request for request in told if request.is_finished]
         for request in ended:
             self._blocks.free(request)
         if ended:
             self.running = [each for each in self.running if not each.is_finished]
-        return served
+        return told
 
     def _preempt_for(self, request: Request, tokens: int, waiting: WaitingQueue) -> int:
         """Make room for a running request at the cost of the last, in the end itself."""
@@ -91,16 +96,13 @@ class Batch:
                 break
         return preempted
 
-    def _admit(
-        self, max_batch_size: int, budget: int, waiting: WaitingQueue, chunks: list[Chunk]
-    ) -> None:
-        while budget > 0 and len(self.running) < max_batch_size:
+    def _admit(self, limits: Limits, waiting: WaitingQueue, step: Step) -> None:
+        while step.tokens < limits.token_budget and len(self.running) < limits.max_batch_size:
             request = waiting.head
             if request is None:
                 return
-            tokens = min(request.pending, budget)
+            tokens = min(request.known, limits.token_budget - step.tokens)
             if not self._blocks.grow(request, tokens):
                 return
             self.running.append(waiting.take())
-            chunks.append((request, tokens))
-            budget -= tokens
+            step.add(request, tokens)

@@ -29,17 +29,17 @@ class KvBlocks:
 
     def grow(self, request: Request, tokens: int) -> bool:
         """Give a request what it needs for so many tokens; False, and nothing, if there is not."""
-        missing = self._blocks(tokens) - request.blocks
+        missing = self._blocks(tokens - request.room)
         if self._used + missing > self._count:
             return False
         self._used += missing
-        request.blocks += missing
+        request.room += missing * self._block_tokens
         return True
 
     def free(self, request: Request) -> None:
         """Take back everything from a request."""
-        self._used -= request.blocks
-        request.blocks = 0
+        self._used -= self._blocks(request.room)
+        request.room = 0
 
     def _blocks(self, tokens: int) -> int:
-        return -(-tokens // self._block_tokens)
+        return max(0, -(-tokens // self._block_tokens))

@@ -28,28 +28,30 @@ class Request:
     Attributes:
         request_id: unique in the engine.
         arrival: what was sent.
-        produced: output tokens so far.
-        computed: tokens whose keys and values are in KV blocks.
-        blocks: KV blocks it holds.
+        known: tokens there are: the prompt and what was generated so far.
+        total: tokens there will be.
+        computed: those of them whose keys and values are in KV blocks.
+        room: tokens that its KV blocks can hold.
         first_token_at: when its first token came, in seconds.
     """
 
-    __slots__ = ("arrival", "blocks", "computed", "first_token_at", "produced", "request_id")
+    __slots__ = ("arrival", "computed", "first_token_at", "known", "request_id", "room", "total")
 
     def __init__(self, request_id: str, arrival: Arrival) -> None:
         self.request_id = request_id
         self.arrival = arrival
-        self.produced = 0
+        self.known = arrival.prompt_tokens
+        self.total = arrival.prompt_tokens + arrival.output_tokens
         self.computed = 0
-        self.blocks = 0
+        self.room = 0
         self.first_token_at: float | None = None
 
     @property
-    def pending(self) -> int:
-        """Tokens known and not computed: of the prompt, then always the one generated last."""
-        return self.arrival.prompt_tokens + self.produced - self.computed
+    def produced(self) -> int:
+        """Output tokens so far."""
+        return self.known - self.arrival.prompt_tokens
 
     @property
     def is_finished(self) -> bool:
         """Whether its last token was generated."""
-        return self.produced >= self.arrival.output_tokens
+        return self.known >= self.total

@@ -192,12 +192,20 @@ def test_limits_that_no_pod_follows_are_left(situation: Any) -> None:
         (4, 1.0, 0.99, 1, None),
     ],
 )
-def test_kv_pressure_lowers_the_batch(
+def test_kv_pressure_lowers_the_batch_where_targets_are_missed(
     before: Any, taken: Any, kv_usage: Any, preemptions: Any, after: Any
 ) -> None:
-    pressed = Situation(slots_taken=taken, kv_usage=kv_usage, preemptions=preemptions)
-    found = moved(What.MAX_BATCH, settled(max_batch_size=before), pressed)
+    pressed = Situation(slots_taken=taken, kv_usage=kv_usage, preemptions=preemptions, ttft=1.2)
+    found = moved(What.MAX_BATCH, settled(max_batch_size=before), pressed, (CHAT,))
     assert found == (None if after is None else (before, after, Reason.KV_PRESSURE))
+
+
+@pytest.mark.parametrize(("preemptions", "after"), [(0, None), (83, None), (84, 90)])
+def test_kv_pressure_that_hurts_nobody_is_left_alone(preemptions: float, after: Any) -> None:
+    """Until every request that runs, 100 here, is computed again five times in half a minute."""
+    full = Situation(slots_taken=1.0, kv_usage=0.99, preemptions=preemptions)
+    found = moved(What.MAX_BATCH, settled(max_batch_size=100), full)
+    assert found == (None if after is None else (100, after, Reason.KV_PRESSURE))
 
 
 def test_background_work_gives_way_to_missed_targets_before_the_batch_does() -> None:
@@ -338,7 +346,8 @@ def test_nothing_is_limited_for_nobodys_sake(classes: Any) -> None:
         (100, {"slots_taken": 0.9}, 100),
         (100, {"ttft": 0.8}, 100),
         (100, {"ttft": None}, 100),
-        (100, {"kv_usage": 0.96}, 100),
+        (100, {"kv_usage": 0.8}, 100),
+        (100, {"preemptions": 0.1}, 100),
     ],
     ids=str,
 )

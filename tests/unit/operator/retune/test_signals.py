@@ -24,7 +24,7 @@ from tests.unit.operator.retune.situations import (
 )
 
 POINT = OperatingPoint(theta_ppm=300_000, token_budget=1000, max_batch_size=100)
-URGENT = Situation(tpot=2.0, kv_usage=0.99, slots_taken=1.0, waiting=9)
+URGENT = Situation(tpot=2.0, ttft=2.0, kv_usage=0.99, slots_taken=1.0, waiting=9)
 
 
 def pods(*histories: History) -> ServiceMetrics:
