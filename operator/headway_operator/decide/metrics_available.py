@@ -52,7 +52,7 @@ def _available(facts: Facts) -> Verdict | None:
 
 
 def _nothing(facts: Facts) -> Verdict | None:
-    if facts.snapshot.metrics.source is not None:
+    if facts.snapshot.metrics.source is not None or facts.snapshot.metrics.unasked:
         return None
     limit = facts.now.unix - SETTLED_SECONDS
     started = [

@@ -441,6 +441,8 @@ def test_condition_says_where_metrics_come_from() -> None:
     assert found[:2] == ("True", "DirectScrape")
     assert trouble in found[2]
     assert metrics_condition(replace(before, metrics=measured(None)))[:2] == ("False", "NoMetrics")
+    waiting_for_its_turn = replace(before, metrics=measured(None, unasked=True))
+    assert metrics_condition(waiting_for_its_turn)[0] == "Unknown"
     missing = replace(before, metrics=measured(None, missing="headway_steps_total"))
     found = metrics_condition(missing)
     assert found[:2] == ("False", "MetricsMissing")

@@ -373,8 +373,10 @@ async def test_thousands_of_idle_pods_take_turns_and_busy_ones_do_not_wait() -> 
     world.direct.texts = {name: exposition(series()) for name in names}
     busy = names[-1]
     world.direct.texts[busy] = exposition(series(running=1))
+    assert world.seen().unasked
     for _ in range(3):
         await world.tick()
+    assert not world.seen().unasked
     assert set(world.direct.asked) == set(names)
     assert len(world.seen().pods) == len(names)
     world.direct.asked.clear()

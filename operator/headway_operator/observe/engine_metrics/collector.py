@@ -96,10 +96,10 @@ class Collector:
 
     def metrics(self, pods: Iterable[PodRecord]) -> ServiceMetrics:
         """What is known of a service's pods."""
-        now = self._clock()
+        now, asked = self._clock(), tuple(pods)
         usable = {
             pod.uid: known
-            for pod in pods
+            for pod in asked
             if (known := self._known.get(pod.uid)) and now <= known.usable_until
         }
         missing = min((each.missing for each in usable.values() if each.missing), default="")
@@ -112,6 +112,12 @@ class Collector:
             missing=missing,
             trouble=self._trouble,
             expected=self._prometheus is not None,
+            unasked=any(
+                pod.takes_policies
+                and pod.uid not in self._known
+                and pod.uid not in self._asked_last
+                for pod in asked
+            ),
         )
 
     def has_work(self, pods: Iterable[PodRecord]) -> bool:

@@ -88,6 +88,7 @@ class ServiceMetrics:
         missing: a metric that is read and that a pod does not expose; empty when all are there.
         trouble: why Prometheus was not the source; empty when it was.
         expected: there is a Prometheus that should have been the source.
+        unasked: a pod has not been asked yet: among thousands it waits for its turn.
     """
 
     collection: int = 0
@@ -97,3 +98,4 @@ class ServiceMetrics:
     missing: str = ""
     trouble: str = ""
     expected: bool = False
+    unasked: bool = False
