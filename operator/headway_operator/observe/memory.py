@@ -23,7 +23,6 @@ class ServiceMemory:
         uid: of the service; another one of the same name starts anew.
         published: the policy decided last.
         tuning: how its engines are tuned.
-        source: where its metrics came from, and since when.
         refusals: objects the API server did not take, by kind.
         memo: results of decisions about it.
     """
