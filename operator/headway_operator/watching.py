@@ -17,6 +17,7 @@ from headway_operator.api.labels import MANAGED_SELECTOR, SERVICE_LABEL
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.trimming import child_record, pod_record, service_record
+from headway_operator.watch_storage import NoDiffBase, NoProgress
 
 SERVICES = (GROUP, VERSION, PLURAL)
 PODS = ("v1", "pods")
@@ -55,6 +56,8 @@ def watch_settings(lease_name: str) -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.peering.standalone = True
     settings.scanning.disabled = True
+    settings.persistence.diffbase_storage = NoDiffBase()
+    settings.persistence.progress_storage = NoProgress()
     settings.networking.connect_timeout = 10
     settings.networking.request_timeout = 60
     # A connection that died silently is noticed by one of these.

@@ -54,14 +54,13 @@ def _plan(facts: Facts, applied: tuple[Application, ...], retuned: Retuned | Non
     snapshot, published = facts.snapshot, facts.published
     found = verdicts(facts)
     status = decide_status(facts, found)
-    changes = retuned.changes if retuned else ()
     return Plan(
         applications=applied,
         published=published,
         recipients=recipients(snapshot, published) if facts.spec and retuned and published else (),
         status=status,
         status_changed=status != snapshot.service.status,
-        notices=decide_notices(snapshot.service.status, status, found, applied, changes),
+        notices=decide_notices(snapshot.service.status, status, found, applied, retuned),
         tuning=retuned.tuning if retuned else None,
-        changes=changes,
+        changes=retuned.changes if retuned else (),
     )

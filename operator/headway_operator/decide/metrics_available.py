@@ -60,7 +60,7 @@ def _nothing(facts: Facts) -> Verdict | None:
         for pod in facts.snapshot.pods
         if pod.takes_policies
     ]
-    if facts.snapshot.metrics.collection == 0 or min(started) > limit:
+    if not facts.snapshot.metrics.collected or min(started) > limit:
         return None
     text = "No pod answers, nor does Prometheus have samples: engines stay tuned as they are"
     return Verdict("False", "NoMetrics", text, alarming=True)

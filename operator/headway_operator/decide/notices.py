@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headway_operator.api import ConditionType, InferenceServiceStatus
 from headway_operator.decide.plan import Application, Cause, Notice
-from headway_operator.decide.retune import Change, What
+from headway_operator.decide.retune import Retuned, What
 from headway_operator.decide.verdict import Verdict
 
 _TOLD = (ConditionType.READY, ConditionType.POLICY_APPLIED, ConditionType.METRICS_AVAILABLE)
@@ -27,16 +27,20 @@ def decide_notices(
     new: InferenceServiceStatus,
     found: Mapping[ConditionType, Verdict],
     applied: Sequence[Application],
-    retuned: Sequence[Change],
+    retuned: Retuned | None,
 ) -> tuple[Notice, ...]:
     """Events for what changed between two statuses, for what is applied and what is retuned."""
     told = (_applied(applied), _retuned(retuned), _transitions(old, found), _policy(old, new))
     return tuple(notice for notices in told for notice in notices)
 
 
-def _retuned(changes: Sequence[Change]) -> Iterator[Notice]:
+def _retuned(retuned: Retuned | None) -> Iterator[Notice]:
     """Leaving the user's value and coming back to it; the steps between are metrics and logs."""
-    for change in changes:
+    if retuned is None:
+        return
+    if retuned.out_of_reach:
+        yield Notice(warning=True, reason="TargetOutOfReach", message=retuned.out_of_reach)
+    for change in retuned.changes:
         if change.what in _RETUNED and None in (change.before, change.after):
             values = " -> ".join(
                 "as declared" if each is None else str(each)

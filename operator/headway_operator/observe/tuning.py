@@ -36,11 +36,13 @@ class Streaks:
         tpot_missed: a class was over its TPOT target.
         tpot_room: every class was well inside it, and more work was there to be taken on.
         ttft_missed: a class was over its TTFT target while requests waited for a slot.
+        out_of_reach: a class was over its TPOT target, and nothing was left to lower for it.
     """
 
     tpot_missed: int = 0
     tpot_room: int = 0
     ttft_missed: int = 0
+    out_of_reach: int = 0
 
 
 @dataclass(frozen=True)

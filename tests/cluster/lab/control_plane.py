@@ -19,6 +19,10 @@ from .rbac import cluster_role
 _AUDIT_LOG_MEGABYTES = "100"
 _AUDIT_LOG_FILES = "3"
 
+MORE_MEMORY = {"GOGC": "300", "GOMEMLIMIT": "3GiB"}
+"""A fifth of the API server's processor time is garbage collection at Go's defaults; memory is what
+these machines have enough of."""
+
 # Tests count writes by user and user agent: reads are not logged.
 AUDIT_POLICY: dict[str, Any] = {
     "apiVersion": "audit.k8s.io/v1",
@@ -135,8 +139,6 @@ def controller_manager_command(paths: Paths) -> list[str | Path]:
         "--use-service-account-credentials",
         # Binding a claim may need a second try, which comes with the next synchronisation only.
         "--pvclaimbinder-sync-period=1s",
-        "--concurrent-deployment-syncs=20",
-        "--concurrent-replicaset-syncs=20",
     ]
 
 

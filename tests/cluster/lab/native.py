@@ -100,7 +100,9 @@ class NativeCluster:
         write_credentials(self.paths)
         start_component(self.paths, control_plane.etcd_command(self.paths))
         start_component(self.paths, containerd_command(self.paths, PAUSE))
-        start_component(self.paths, control_plane.api_server_command(self.paths))
+        start_component(
+            self.paths, control_plane.api_server_command(self.paths), **control_plane.MORE_MEMORY
+        )
         self._wait_for("containerd", _FOUNDATION, lambda: containerd_answers(self.paths))
         import_images(self.paths, [pause])
         self._wait_for("the API server", _FOUNDATION, lambda: _api_server_ready(self.paths))
@@ -114,7 +116,7 @@ class NativeCluster:
             node.kube_proxy_command,
             prometheus.prometheus_command,
         ):
-            start_component(self.paths, command(self.paths))
+            start_component(self.paths, command(self.paths), **control_plane.MORE_MEMORY)
 
     def _wait_until_ready(self) -> None:
         self._wait_for("the node", COMPONENTS, lambda: node_ready(self.paths))

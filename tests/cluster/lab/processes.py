@@ -87,7 +87,7 @@ def _read(file: Path) -> str:
         return ""
 
 
-def start_component(paths: Paths, argv: Sequence[str | Path]) -> None:
+def start_component(paths: Paths, argv: Sequence[str | Path], **environment: str) -> None:
     """Start a component in the background, unless it runs; it is named after its program."""
     component = Path(argv[0]).name
     if component in running_components(paths):
@@ -101,7 +101,7 @@ def start_component(paths: Paths, argv: Sequence[str | Path]) -> None:
         os.posix_spawn(
             argv[0],
             [str(part) for part in argv],
-            system_environment(**marks),
+            system_environment(**environment, **marks),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, str(_log_file(paths, component)), append, 0o644),

@@ -12,7 +12,7 @@ from headway_operator.decide import decide
 from headway_operator.decide.children import applied_hash
 from headway_operator.decide.notices import decide_notices
 from headway_operator.decide.plan import Cause, Plan
-from headway_operator.decide.retune import Change, Reason, What
+from headway_operator.decide.retune import Change, Reason, Retuned, What
 from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
 from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
 from headway_operator.observe.sidecars import HeldPoint, Outcome, SidecarReport
@@ -410,10 +410,19 @@ def test_leaving_the_declared_value_and_coming_back_are_events() -> None:
     further = Change(What.TOKEN_BUDGET, 768, 600, Reason.TPOT_MISSED, "TPOT of chat is 1.20")
     theta = Change(What.THETA, None, 200_000, Reason.UTILISATION, "GPUs are 50 % busy")
     status = snapshot().service.status
-    notices = decide_notices(status, status, {}, (), (down, further, theta))
+    retuned = Retuned(Tuning(), (down, further, theta))
+    notices = decide_notices(status, status, {}, (), retuned)
     assert [(each.reason, each.message) for each in notices] == [
         ("Retuned", "Token budget as declared -> 768: TPOT of chat is 2.00")
     ]
+
+
+def test_a_target_out_of_reach_is_a_warning() -> None:
+    status = snapshot().service.status
+    retuned = Retuned(Tuning(), (), out_of_reach="TPOT of class chat is 3.00 of its target")
+    (notice,) = decide_notices(status, status, {}, (), retuned)
+    assert notice.warning
+    assert (notice.reason, notice.message) == ("TargetOutOfReach", retuned.out_of_reach)
 
 
 # --- metrics
@@ -423,6 +432,7 @@ SAMPLE = EngineSample(*([0.0] * 13))
 
 def measured(source: Source | None, since: float = 0.0, **more: Any) -> ServiceMetrics:
     pods = {ready_pod().uid: (SAMPLE,)} if source else {}
+    more = {"collected": True, **more}
     return ServiceMetrics(collection=9, pods=pods, source=source, since=since, **more)
 
 

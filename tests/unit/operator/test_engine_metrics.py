@@ -19,6 +19,7 @@ from headway_operator.observe.engine_metrics.collector import (
     IDLE_PODS_A_TICK,
     NOT_CONFIGURED,
     STALE_SECONDS,
+    TRIES,
     Collector,
 )
 from headway_operator.observe.engine_metrics.direct import parse_exposition
@@ -383,3 +384,16 @@ async def test_thousands_of_idle_pods_take_turns_and_busy_ones_do_not_wait() -> 
     await world.tick()
     assert busy in world.direct.asked
     assert len(world.direct.asked) == IDLE_PODS_A_TICK + 1
+
+
+async def test_a_pod_that_did_not_answer_is_asked_again_before_others_have_their_turn() -> None:
+    names = [f"pod-{n:04d}" for n in range(4 * IDLE_PODS_A_TICK)]
+    world = World(named(*names), configured=False)
+    world.direct.texts = {name: exposition(series()) for name in names[1:]}
+    for _ in range(TRIES):
+        assert world.seen().unasked
+        await world.tick()
+    assert world.direct.asked.count(names[0]) == TRIES
+    await world.tick()
+    assert world.direct.asked.count(names[0]) == TRIES
+    assert not world.collector.metrics(world.pods[:1]).unasked

@@ -12,8 +12,13 @@ from headway_operator.decide.retune.background import decide_background, spares_
 from headway_operator.decide.retune.bounds import Bounds, clamp
 from headway_operator.decide.retune.change import Change, What
 from headway_operator.decide.retune.max_batch import decide_max_batch
+from headway_operator.decide.retune.out_of_reach import (
+    TICKS_OUT_OF_REACH,
+    has_nothing_left,
+    out_of_reach_message,
+)
 from headway_operator.decide.retune.signals import Signals, read_signals
-from headway_operator.decide.retune.situation import counted
+from headway_operator.decide.retune.situation import counted, streak_after
 from headway_operator.decide.retune.targets import ClassTargets
 from headway_operator.decide.retune.theta import decide_theta
 from headway_operator.decide.retune.token_budget import decide_token_budget
@@ -28,10 +33,13 @@ class Retuned:
     Attributes:
         tuning: what is remembered from now on.
         changes: what changed in its point, each value at most once.
+        out_of_reach: a target that has just turned out not to be reachable, in one or two
+            sentences; empty if there is none.
     """
 
     tuning: Tuning
     changes: tuple[Change, ...]
+    out_of_reach: str = ""
 
 
 def retune(
@@ -42,7 +50,7 @@ def retune(
     Without metrics, and a second time for the same collection, nothing changes: what is not known
     is no reason to do anything.
     """
-    is_new = metrics.collection != tuning.collection
+    is_new = metrics.collection > tuning.collection
     if not is_new or not metrics.pods or metrics.source is None or metrics.missing:
         return Retuned(tuning, ())
     within = clamp(tuning, bounds)
@@ -50,7 +58,14 @@ def retune(
     streaks = counted(within.streaks, within.point, signals, bounds)
     known = replace(within, streaks=streaks, collection=metrics.collection)
     changes = _changes(known, signals, classes, bounds)
-    return Retuned(replace(known, point=_changed(known.point, changes)), changes)
+    stuck = has_nothing_left(known.point, signals, changes)
+    streaks = replace(streaks, out_of_reach=streak_after(streaks.out_of_reach, holds=stuck))
+    turned = within.streaks.out_of_reach < TICKS_OUT_OF_REACH <= streaks.out_of_reach
+    return Retuned(
+        replace(known, streaks=streaks, point=_changed(known.point, changes)),
+        changes,
+        out_of_reach_message(known.point, signals, bounds) if turned else "",
+    )
 
 
 def _changes(

@@ -103,9 +103,10 @@ def counted(streaks: Streaks, point: OperatingPoint, signals: Signals, bounds: B
     room = tpot_room(signals) and (demand(point, signals, bounds) or is_safe)
     starved = ttft_missed(signals) and signals.waiting > 0 and slots_taken(signals)
     return Streaks(
-        tpot_missed=_next(streaks.tpot_missed, holds=tpot_missed(signals)),
-        tpot_room=_next(streaks.tpot_room, holds=room),
-        ttft_missed=_next(streaks.ttft_missed, holds=starved),
+        tpot_missed=streak_after(streaks.tpot_missed, holds=tpot_missed(signals)),
+        tpot_room=streak_after(streaks.tpot_room, holds=room),
+        ttft_missed=streak_after(streaks.ttft_missed, holds=starved),
+        out_of_reach=streaks.out_of_reach,
     )
 
 
@@ -113,5 +114,6 @@ MOST_COUNTED = 6
 """No streak needs to be longer; counting on would make equal tunings differ."""
 
 
-def _next(streak: int, *, holds: bool) -> int:
+def streak_after(streak: int, *, holds: bool) -> int:
+    """A streak after another tick."""
     return min(streak + 1, MOST_COUNTED) if holds else 0

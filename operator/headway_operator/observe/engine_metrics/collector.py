@@ -36,6 +36,10 @@ IDLE_PODS_A_TICK = 50
 """Of pods that are asked directly and have nothing to do, this many are asked in one tick: asking
 thousands of idle pods every 5 s would cost the operator a core."""
 
+TRIES = 3
+"""A pod that never answered is asked again in the next tick, so many times in all; only then has it
+no metrics, and waits for its turn like everybody else."""
+
 SETTLING_SECONDS = 30.0
 """For so long after its metrics came from another source a pod is worth a look in every tick."""
 
@@ -54,6 +58,7 @@ class _PodMetrics:
     history: list[EngineSample]
     source: Source
     since: float
+    collection: int
     usable_until: float
     missing: str = ""
 
@@ -77,6 +82,7 @@ class Collector:
         self._trouble = "" if prometheus else NOT_CONFIGURED
         self._known: dict[str, _PodMetrics] = {}
         self._asked_last: dict[str, int] = {}
+        self._unanswered: dict[str, int] = {}
 
     async def collect(self, cluster: Cluster) -> dict[Source, int]:
         """Take in the newest samples. Returns how many pods were read from each source."""
@@ -85,6 +91,7 @@ class Collector:
         # Series of pods that are gone are never looked at again.
         self._known = {uid: each for uid, each in self._known.items() if uid in uids}
         self._asked_last = {uid: at for uid, at in self._asked_last.items() if uid in uids}
+        self._unanswered = {uid: n for uid, n in self._unanswered.items() if uid in uids}
         self._collection += 1
         found = await self._ask_prometheus()
         fresh = [pod for pod in alive if self._take(pod, found.get((pod.namespace, pod.name)))]
@@ -105,19 +112,15 @@ class Collector:
         missing = min((each.missing for each in usable.values() if each.missing), default="")
         histories = {uid: _history(each) for uid, each in usable.items() if not each.missing}
         return ServiceMetrics(
-            collection=self._collection,
+            collection=max((usable[uid].collection for uid in histories), default=0),
             pods=histories,
             source=_source([usable[uid] for uid in histories]),
             since=max((usable[uid].since for uid in histories), default=0.0),
             missing=missing,
             trouble=self._trouble,
             expected=self._prometheus is not None,
-            unasked=any(
-                pod.takes_policies
-                and pod.uid not in self._known
-                and pod.uid not in self._asked_last
-                for pod in asked
-            ),
+            collected=self._collection > 0,
+            unasked=any(pod.takes_policies and self._is_yet_to_answer(pod) for pod in asked),
         )
 
     def has_work(self, pods: Iterable[PodRecord]) -> bool:
@@ -131,6 +134,9 @@ class Collector:
             return pod.takes_policies
         settling = now - known.since < SETTLING_SECONDS
         return settling or now > known.usable_until or not self._is_idle(pod)
+
+    def _is_yet_to_answer(self, pod: PodRecord) -> bool:
+        return pod.uid not in self._known and self._unanswered.get(pod.uid, 0) < TRIES
 
     async def _ask_prometheus(self) -> Mapping[PodName, PodSeries]:
         if self._prometheus is None:
@@ -156,11 +162,15 @@ class Collector:
     def _turn(self, pods: list[PodRecord]) -> list[PodRecord]:
         """Which of the pods are asked directly now: all that are busy, some of the idle ones."""
         idle = [pod for pod in pods if self._is_idle(pod)]
-        idle.sort(key=lambda pod: self._asked_last.get(pod.uid, -1))
+        idle.sort(key=self._place)
         left_out = {pod.uid for pod in idle[IDLE_PODS_A_TICK:]}
         asked = [pod for pod in pods if pod.uid not in left_out]
         self._asked_last.update({pod.uid: self._collection for pod in asked})
         return asked
+
+    def _place(self, pod: PodRecord) -> tuple[bool, int]:
+        tried_in_vain = pod.uid in self._unanswered and self._is_yet_to_answer(pod)
+        return not tried_in_vain, self._asked_last.get(pod.uid, -1)
 
     def _is_idle(self, pod: PodRecord) -> bool:
         known = self._known.get(pod.uid)
@@ -172,7 +182,9 @@ class Collector:
     async def _ask(self, pod: PodRecord, usable_s: float) -> bool:
         text = await self._pods.metrics(pod)
         if text is None:
+            self._unanswered[pod.uid] = self._unanswered.get(pod.uid, 0) + 1
             return False
+        self._unanswered.pop(pod.uid, None)
         now = self._clock()
         try:
             series = list(parse_exposition(text))
@@ -201,7 +213,9 @@ class Collector:
                 history = [*history, sample]
         history = [each for each in history if each.at >= at - HISTORY_SECONDS]
         since = known.since if known and known.source is source else self._clock()
-        self._known[pod.uid] = _PodMetrics(history, source, since, usable_until, missing)
+        self._known[pod.uid] = _PodMetrics(
+            history, source, since, self._collection, usable_until, missing
+        )
 
 
 def _history(known: _PodMetrics) -> History:

@@ -78,17 +78,19 @@ History = tuple[EngineSample, ...]
 
 @dataclass(frozen=True)
 class ServiceMetrics:
-    """Metrics of a service's living pods, as of one collection.
+    """Metrics of a service's living pods.
 
     Attributes:
-        collection: its number, from 1; a decision is made once per collection. 0: none yet.
+        collection: number of the collection, from 1, that last brought news of one of them; a
+            decision is made once for each. 0: none has yet.
         pods: by pod uid. A pod whose newest sample is too old is not in it.
         source: where the newest samples came from; None when no pod has a usable one.
         since: when they began to come from there, as Unix time in seconds.
         missing: a metric that is read and that a pod does not expose; empty when all are there.
         trouble: why Prometheus was not the source; empty when it was.
         expected: there is a Prometheus that should have been the source.
-        unasked: a pod has not been asked yet: among thousands it waits for its turn.
+        collected: pods were collected from at least once.
+        unasked: a pod waits for its turn to be asked, or to be asked again after its first silence.
     """
 
     collection: int = 0
@@ -98,4 +100,5 @@ class ServiceMetrics:
     missing: str = ""
     trouble: str = ""
     expected: bool = False
+    collected: bool = False
     unasked: bool = False
