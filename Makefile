@@ -58,6 +58,10 @@ bench-push: environment ## time for a decision to reach 1,000 pods, into docs/re
 bench-operator: environment ## 1,000 services on fake nodes, into docs/results/operator.json (20 minutes, own cluster)
 	@$(PYTHON) -m tests.scale.operator docs/results/operator.json
 
+.PHONY: bench-planner
+bench-planner: environment ## what planning costs beside a real vLLM scheduler, into docs/results/planner.json (1 minute)
+	@$(PYTHON) -m tests.scale.planner docs/results/planner.json
+
 .PHONY: generate
 generate: environment ## regenerate what is generated: the CRD and the chart's copy of it, the dashboard
 	@$(PYTHON) -m dashboards.service_overview > charts/headway/files/dashboards/service-overview.json

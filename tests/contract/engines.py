@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,11 +65,13 @@ class Engine:
         scheduler: the scheduler under test.
         run_dir: the directory it shares with a sidecar.
         steps: the scheduler outputs of all steps, oldest first.
+        began_s: when it was made, seconds since the epoch.
     """
 
     scheduler: Any
     run_dir: Path
     steps: list[Any] = field(default_factory=list)
+    began_s: float = field(default_factory=time.time)
     _sampling: dict[int, list[list[int]]] = field(default_factory=dict)
 
     def publish(self, new: Policy) -> None:
@@ -80,8 +83,8 @@ class Engine:
     ) -> None:
         """Send a request.
 
-        ``other`` may hold output_tokens, arrival_s, extra_args, resumable, stop, and grammar: what
-        its compiler will have made of it.
+        ``other`` may hold output_tokens, arrival_s (since the engine began), extra_args, resumable,
+        stop, and grammar: what its compiler will have made of it.
         """
         named = {"headway_class": traffic_class} if traffic_class else None
         parameters = SamplingParams(
@@ -97,7 +100,7 @@ class Engine:
             prompt_token_ids=[7] * prompt_tokens,
             sampling_params=parameters,
             pooling_params=None,
-            arrival_time=other.get("arrival_s", 0.0),
+            arrival_time=self.began_s + other.get("arrival_s", time.time() - self.began_s),
             resumable=other.get("resumable", False),
         )
         if "grammar" in other:

@@ -24,7 +24,7 @@ CLASSES = (CHAT, HASTY, FREE)
 
 
 def send(engine: Any, name: str, kind: str, age_s: float = 1.0, **other: Any) -> None:
-    engine.add(name, kind, arrival_s=time.time() - age_s, **other)
+    engine.add(name, kind, arrival_s=time.time() - engine.began_s - age_s, **other)
 
 
 def finish(engine: Any, names: Any, status: Any = RequestStatus.FINISHED_ABORTED) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from headway_runtime.policy import Policy
 from headway_runtime.scheduling.plan import StepPlan
@@ -48,6 +48,25 @@ class Executor(Protocol):
 
     def added(self) -> None:
         """The engine has put a request at the end of its waiting queue."""
+        ...
+
+    def scheduled(self, output: Any, decided_s: float) -> None:
+        """The engine has scheduled a step whose decision began at this time.
+
+        Times are seconds of the monotonic clock.
+        """
+        ...
+
+    def launched(self, at_s: float) -> None:
+        """The launch of the step scheduled last is over."""
+        ...
+
+    def looked_at(self, output: Any, at_s: float) -> None:
+        """The engine has begun to look at the output of this step at this time."""
+        ...
+
+    def ended(self, request_ids: Iterable[str]) -> None:
+        """These requests are gone."""
         ...
 
     def left(self, request_ids: Iterable[str]) -> None:

@@ -1,4 +1,9 @@
-"""Order of waiting requests: earliest deadline first, then those without one as they came."""
+"""Order of waiting work: what can still keep its TTFT by that deadline, then the rest by its own.
+
+The rest is what has no TTFT and what cannot keep it any more. Earliest deadline first among all of
+them would be worst exactly when it matters: with more work than time, everybody is served a little
+too late.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +12,37 @@ from collections.abc import Sequence
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.plan import Placement
-from headway_runtime.scheduling.view import Urgency, WaitingRequest
+from headway_runtime.scheduling.view import Prefill, Urgency, WaitingRequest
 
-_WITH_OBJECTIVE = 0
-_WITHOUT_OBJECTIVE = 1
+WITH_TTFT = 0
+BACKGROUND = 1
+
+LATE_FACTOR = 10
+"""A late request is due so many times its TTFT after its arrival, so that it is not forgotten."""
+
+NO_DEADLINE_S = 600.0
+"""What has no deadline is due so long after its arrival: it yields to what has one, and not for
+ever."""
 
 
-def urgency(arrival_s: float, traffic_class: TrafficClass | None) -> Urgency:
-    """Sort key of a waiting request.
-
-    A promised time to first token is the deadline that matters while a request waits; without one
-    it is the deadline of the whole request.
-    """
+def urgency(
+    arrival_s: float, traffic_class: TrafficClass | None, *, is_late: bool = False
+) -> Urgency:
+    """Sort key of a request whose first token has not come; smaller goes earlier."""
     if traffic_class is None:
-        return (_WITHOUT_OBJECTIVE, arrival_s)
+        return (BACKGROUND, arrival_s + NO_DEADLINE_S)
     if traffic_class.ttft_ms is not None:
-        return (_WITH_OBJECTIVE, arrival_s + traffic_class.ttft_ms / 1000)
-    if traffic_class.deadline_s is not None:
-        return (_WITH_OBJECTIVE, arrival_s + traffic_class.deadline_s)
-    return (_WITHOUT_OBJECTIVE, arrival_s)
+        ttft_s = traffic_class.ttft_ms / 1000
+        if is_late:
+            return (BACKGROUND, arrival_s + LATE_FACTOR * ttft_s)
+        return (WITH_TTFT, arrival_s + ttft_s)
+    deadline_s = traffic_class.deadline_s
+    return (BACKGROUND, arrival_s + (NO_DEADLINE_S if deadline_s is None else deadline_s))
 
 
-def urgency_of(request: WaitingRequest) -> Urgency:
-    """Sort key of a waiting request."""
-    return urgency(request.arrival_s, request.traffic_class)
+def urgency_of(request: WaitingRequest | Prefill) -> Urgency:
+    """Sort key of a request."""
+    return urgency(request.arrival_s, request.traffic_class, is_late=request.is_late)
 
 
 def place(settled: Sequence[Urgency], unsettled: Sequence[WaitingRequest]) -> tuple[Placement, ...]:

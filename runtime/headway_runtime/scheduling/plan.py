@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from headway_runtime.scheduling.view import Limits
+from headway_runtime.scheduling.view import Carried, Limits
 
 
 class Reason(str, enum.Enum):
@@ -22,6 +23,18 @@ class Reason(str, enum.Enum):
     """The batch size was lowered: a larger batch could not decode within the budget."""
     DEADLINE_FIRST = "DeadlineFirst"
     """A request was put in front of one that arrived earlier."""
+    TOKENS_DUE = "TokensDue"
+    """The budget was lowered: with more prefill in the step, a token would come late."""
+    GRAPH_SIZE = "GraphSize"
+    """The budget was lowered: a little more would not fit the largest CUDA graph."""
+    PREFILL_FLOOR = "PrefillFloor"
+    """The budget was raised above what tokens that are due leave: prompts must go on."""
+    DECODE_ONLY = "DecodeOnly"
+    """Nothing but decodes: what tokens that are due leave is too little for a prompt."""
+    BACKGROUND_SHARE = "BackgroundShare"
+    """A request without a TTFT goes first: it has waited for its share."""
+    URGENT_PREFILL_FIRST = "UrgentPrefillFirst"
+    """A running prompt was held back for a more urgent one."""
     CLASS_LIMIT = "ClassLimit"
     """Requests are held back: as many of their class run as may."""
 
@@ -86,12 +99,22 @@ class StepPlan:
         reasons: why, each at most once.
         turns: what to do at the front of the queue once the placements are made, so that it begins
             with requests that may run.
+        chunks: most tokens of a running request whose prompt is being computed, by request id; 0
+            leaves it out of the step. Those that are not in it get what the budget leaves them.
+        first: id of a waiting request that goes in front of all others in this step.
+        late: ids of waiting requests that cannot keep their TTFT any more: they give way to those
+            that can.
+        carried: for the next step.
     """
 
     limits: Limits
     placements: tuple[Placement, ...] = ()
     reasons: tuple[Reason, ...] = ()
     turns: tuple[Turn, ...] = ()
+    chunks: Mapping[str, int] = field(default_factory=dict)
+    first: str | None = None
+    late: tuple[str, ...] = ()
+    carried: Carried = field(default_factory=Carried)
 
 
 @dataclass(frozen=True)

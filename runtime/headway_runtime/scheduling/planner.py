@@ -1,18 +1,25 @@
 """One step, from view to plan.
 
-view -> limits (what the step may take on) -> order (who goes next) -> class limits (who has to
-wait) -> plan
+view -> limits (what the policy lets a step take on) -> order (who goes next) -> class limits (who
+has to wait) -> prefill (how much of whose prompt, by what is due) -> plan
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice, takewhile
 
 from headway_runtime.scheduling.lanes import admit, place_newcomers
+from headway_runtime.scheduling.lazy import merged
 from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes, place
-from headway_runtime.scheduling.plan import Reason, StepPlan
-from headway_runtime.scheduling.view import Limits, StepView
+from headway_runtime.scheduling.plan import Placement, Reason, StepPlan
+from headway_runtime.scheduling.prefill_budget import LOOKS, candidates, decide_prefill
+from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest, Work
+
+LATE_A_STEP = 32
+"""Most waiting requests that one step finds to be late."""
 
 
 class PlanOverdueError(Exception):
@@ -34,9 +41,19 @@ def plan_step(view: StepView, is_overdue: Callable[[], bool]) -> StepPlan:
     )
     _stop_if_late(is_overdue)
     if view.lanes:
-        return _with_class_limits(view, limits, reasons, is_overdue)
-    placements = place(view.settled, view.unsettled)
+        plan = _with_class_limits(view, limits, reasons, is_overdue)
+    else:
+        plan = _in_order(view, limits, reasons)
     _stop_if_late(is_overdue)
+    if view.work is None:
+        return plan
+    plan = _with_prefill(view, view.work, plan)
+    _stop_if_late(is_overdue)
+    return plan
+
+
+def _in_order(view: StepView, limits: Limits, reasons: tuple[Reason, ...]) -> StepPlan:
+    placements = place(view.settled, view.unsettled)
     if overtakes(placements, len(view.settled), view.unsettled):
         return StepPlan(limits, placements, (*reasons, Reason.DEADLINE_FIRST))
     return StepPlan(limits, reasons=reasons)
@@ -48,7 +65,6 @@ def _with_class_limits(
     places = place_newcomers(view)
     _stop_if_late(is_overdue)
     admission = admit(view, places, limits.max_batch_size)
-    _stop_if_late(is_overdue)
     # Never 0: where nothing runs every class has room.
     most = max(1, view.running + admission.ready)
     if overtakes(places.front, len(view.settled), places.unlimited):
@@ -57,6 +73,64 @@ def _with_class_limits(
         limits = Limits(limits.token_budget, most)
         reasons = (*reasons, Reason.CLASS_LIMIT)
     return StepPlan(limits, places.placements, reasons, admission.turns)
+
+
+def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
+    """The plan with prompt tokens chosen by what is due."""
+    decode_tokens = work.decodes * view.tokens_per_decode
+    waiting = _front(view, plan.placements)
+    late = _late(work, waiting)
+    slots = max(0, plan.limits.max_batch_size - view.running)
+    most_tokens = max(0, plan.limits.token_budget - decode_tokens)
+    found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)
+    prefill = decide_prefill(
+        work,
+        found,
+        most_tokens,
+        more_wait=slots > LOOKS and len(waiting) + view.unseen > LOOKS,
+    )
+    budget = min(plan.limits.token_budget, max(1, decode_tokens + prefill.tokens))
+    return replace(
+        plan,
+        limits=Limits(budget, plan.limits.max_batch_size),
+        chunks=prefill.chunks,
+        first=prefill.first,
+        late=late,
+        reasons=(*plan.reasons, *prefill.reasons),
+        carried=prefill.carried,
+    )
+
+
+def _front(view: StepView, placements: Sequence[Placement]) -> Sequence[WaitingRequest]:
+    """What waits in front of all lanes once the newcomers are in their places, read lazily."""
+    if not placements:
+        return merged(view.front, view.unsettled, _behind(view)) if view.unsettled else view.front
+    newcomers = {each.request_id: each for each in view.unsettled}
+    ahead = [each for each in placements if each.lane is None]
+    return merged(
+        view.front,
+        [newcomers[each.request_id] for each in ahead],
+        [each.position for each in ahead],
+    )
+
+
+def _behind(view: StepView) -> list[int]:
+    """Positions of newcomers that stay where they are."""
+    return list(range(len(view.front), len(view.front) + len(view.unsettled)))
+
+
+def _late(work: Work, waiting: Sequence[WaitingRequest]) -> tuple[str, ...]:
+    """Requests at the front that would miss their TTFT even if they went next."""
+    per_token_s = work.step_time.mixed.prefill_token_s
+
+    def is_late(request: WaitingRequest) -> bool:
+        promised = request.traffic_class
+        if request.is_late or promised is None or promised.ttft_ms is None:
+            return False
+        first_token_s = work.free_s + per_token_s * request.prefill_tokens
+        return first_token_s > request.arrival_s + promised.ttft_ms / 1000
+
+    return tuple(each.request_id for each in takewhile(is_late, islice(waiting, LATE_A_STEP)))
 
 
 def _stop_if_late(is_overdue: Callable[[], bool]) -> None:

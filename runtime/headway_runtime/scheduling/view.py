@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.step_time_model import StepTimeModel
 
 Urgency = tuple[int, float]
 """Sort key of a waiting request; smaller runs earlier. See :func:`order.urgency`."""
@@ -45,12 +46,17 @@ class WaitingRequest:
         arrival_s: when it arrived, seconds since the epoch.
         traffic_class: the class it belongs to, None when it has no objective.
         readiness: whether the engine would admit it now.
+        prefill_tokens: tokens to compute before its first one comes, what prefixes in the cache
+            save not counted; 0 where nobody needs to know.
+        is_late: it can keep its TTFT no more, and waits among those without one.
     """
 
     request_id: str
     arrival_s: float
     traffic_class: TrafficClass | None = None
     readiness: Readiness = Readiness.READY
+    prefill_tokens: int = 0
+    is_late: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,83 @@ class Lane:
 
 
 @dataclass(frozen=True)
+class Prefill:
+    """A running request whose prompt is not computed to its end.
+
+    Attributes:
+        request_id: the engine's id of it.
+        computed_tokens: tokens that are computed.
+        remaining_tokens: tokens to compute before its first one comes.
+        arrival_s: when it arrived, seconds since the epoch.
+        traffic_class: the class it belongs to, None when it has no objective.
+        is_late: it can keep its TTFT no more.
+    """
+
+    request_id: str
+    computed_tokens: int
+    remaining_tokens: int
+    arrival_s: float
+    traffic_class: TrafficClass | None = None
+    is_late: bool = False
+
+
+@dataclass(frozen=True)
+class TokenDue:
+    """The decoding requests with one TPOT target, of which the most pressed one counts.
+
+    Attributes:
+        due_s: when its next token is due, seconds since the epoch.
+        tpot_s: the target, in seconds.
+    """
+
+    due_s: float
+    tpot_s: float
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What is carried from one step to the next.
+
+    Attributes:
+        background_credit_tokens: prompt tokens that background work may compute before work with a
+            deadline does.
+        steps_without_background: steps in a row in which waiting background work got nothing.
+    """
+
+    background_credit_tokens: float = 0.0
+    steps_without_background: int = 0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an engine has in hand, as far as the length of its steps depends on it.
+
+    Attributes:
+        now_s: time of the step's decision, seconds since the epoch.
+        free_s: when it will be done with all steps that are under way, likewise; not before now.
+        step_time: predicts how long steps take.
+        decodes: running requests that decode.
+        decode_context: tokens before those.
+        due: their next tokens with a target, for each target the most pressed one.
+        prefills: running requests that compute their prompts.
+        graph_tokens: largest step that runs as a CUDA graph; 0 where there are none.
+        eager_launch_s: time it takes to launch a larger one.
+        carried: from the step before.
+    """
+
+    now_s: float
+    free_s: float
+    step_time: StepTimeModel
+    decodes: int = 0
+    decode_context: int = 0
+    due: Sequence[TokenDue] = ()
+    prefills: Sequence[Prefill] = ()
+    graph_tokens: int = 0
+    eager_launch_s: float = 0.0
+    carried: Carried = field(default_factory=Carried)
+
+
+@dataclass(frozen=True)
 class StepView:
     """One engine just before a step.
 
@@ -87,9 +170,11 @@ class StepView:
         settled: urgencies of the waiting requests that were put in order before, read lazily.
         unsettled: waiting requests to be put in order now, in order of arrival.
         lanes: one for each class with a limit; empty when no class has one.
-        front: the settled requests themselves, read lazily; needed with lanes only. They may be of
-            a class with a limit: let through before, or preempted.
+        front: the settled requests themselves, read lazily; needed with lanes or work only. They
+            may be of a class with a limit: let through before, or preempted.
         unseen: waiting requests that are to be put in order in later steps.
+        work: what the engine has in hand; None where the lengths of its steps cannot be told, and
+            then the policy alone limits them.
     """
 
     ceilings: Limits
@@ -101,3 +186,4 @@ class StepView:
     lanes: Sequence[Lane] = ()
     front: Sequence[WaitingRequest] = ()
     unseen: int = 0
+    work: Work | None = None

@@ -37,6 +37,8 @@ class Request:
         self.sampling_params: Any = SimpleNamespace(extra_args=extra_args, stop=[])
         self.status: Any = Status.WAITING
         self.resumable = False
+        self.num_tokens = 1
+        self.num_computed_tokens = 0
         self.num_output_tokens = 0
         self.reason: str | None = None
 

@@ -56,10 +56,24 @@ def test_time_to_first_token_counts_before_the_deadline_of_the_whole_request() -
     assert urgency(10.0, both) == urgency(10.0, TrafficClass("first", ttft_ms=500))
 
 
-def test_a_late_objective_still_runs_before_work_without_one() -> None:
-    slow = TrafficClass("slow", deadline_s=10_000)
+def test_a_ttft_that_can_be_kept_goes_before_everything_else() -> None:
+    fast = TrafficClass("fast", ttft_ms=60_000)
+    assert urgency(1000.0, fast) < urgency(0.0, TrafficClass("slow", deadline_s=10))
+    assert urgency(1000.0, fast) < urgency(0.0, None)
+
+
+def test_a_ttft_that_cannot_be_kept_joins_the_rest_and_is_not_forgotten() -> None:
+    fast = TrafficClass("fast", ttft_ms=1000)
+    late = urgency(100.0, fast, is_late=True)
+    assert urgency(200.0, fast) < late
+    assert late < urgency(100.0, TrafficClass("slow", deadline_s=60))
+    assert urgency(0.0, TrafficClass("slow", deadline_s=60)) < late
+
+
+def test_work_without_a_deadline_yields_to_work_with_one_but_not_for_ever() -> None:
+    slow = TrafficClass("slow", deadline_s=60)
     assert urgency(100.0, slow) < urgency(0.0, None)
-    assert urgency(100.0, slow) < urgency(0.0, TrafficClass("none"))
+    assert urgency(0.0, None) < urgency(1000.0, slow)
 
 
 def test_work_without_objective_keeps_its_order_of_arrival() -> None:

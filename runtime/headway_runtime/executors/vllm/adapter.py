@@ -7,14 +7,17 @@ policy fcfs. What differs is in :mod:`adapters`.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from headway_runtime.executors.vllm.chunk_limits import chunk_limits
 from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.executors.vllm.running_classes import RunningClasses
 from headway_runtime.executors.vllm.waiting_queue import QueueView, WaitingQueue
-from headway_runtime.policy import Mode, Policy
+from headway_runtime.executors.vllm.work_support import work_watch
+from headway_runtime.policy import Mode, Policy, TrafficClass
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.view import Lane, Limits, StepView
 
@@ -38,6 +41,9 @@ class Adapter:
     def __init__(self, scheduler: Any) -> None:
         self._scheduler = scheduler
         self._queue = WaitingQueue()
+        self._late: set[str] = set()
+        self._chunk_limits = chunk_limits(scheduler)
+        self._work = work_watch(scheduler) if self._chunk_limits is not None else None
         self._policy: Policy | None = None
         self._classifier: Classifier | None = None
         self._running: RunningClasses | None = None
@@ -65,7 +71,9 @@ class Adapter:
     def adopt(self, policy: Policy | None) -> None:
         """Follow another policy. Only Act leaves its mark on the waiting queue."""
         before, self._policy = self._policy, policy
-        self._classifier = None if policy is None else Classifier(policy)
+        self._classifier = None if policy is None else Classifier(policy, self._late)
+        if self._work is not None:
+            self._work.reclassified(self._class_of)
         limited = _limited(policy)
         self._running = RunningClasses(policy) if policy is not None and limited else None
         self._gather()
@@ -96,6 +104,7 @@ class Adapter:
             lanes=self._lanes(queue, admits=admits) if queue.lanes else (),
             front=queue.front,
             unseen=queue.unseen,
+            work=self._work.work(time.monotonic(), time.time()) if self._work else None,
         )
 
     def _lanes(self, queue: QueueView, *, admits: bool) -> tuple[Lane, ...]:
@@ -111,6 +120,14 @@ class Adapter:
         """Put the plan in force for one ``schedule()``."""
         self._queue.settle(self._scheduler.waiting, plan.placements)
         self._queue.take_turns(self._scheduler.waiting, plan.turns)
+        if self._work is not None:
+            self._work.carried = plan.carried
+            self._late.update(plan.late)
+            self._queue.give_way(self._scheduler.waiting, plan.late)
+            if plan.first is not None:
+                self._queue.bring_forward(self._scheduler.waiting, plan.first)
+            if plan.chunks and self._chunk_limits is not None:
+                self._chunk_limits.set(plan.chunks)
         found = self._limits()
         self._changed = found
         self._set(
@@ -127,14 +144,54 @@ class Adapter:
         if self._changed is not None:
             self._set(self._changed.token_budget, self._changed.max_batch_size)
             self._changed = None
+        if self._chunk_limits is not None:
+            self._chunk_limits.clear()
 
     def added(self) -> None:
         """VLLM has appended a request to ``waiting``."""
         self._queue.added()
 
+    def scheduled(self, output: Any, decided_s: float) -> None:
+        """VLLM has scheduled a step."""
+        if self._work is None:
+            return
+        self._work.stopped(output.preempted_req_ids or ())
+        for each in output.scheduled_new_reqs:
+            self._admitted(each.req_id)
+        for name in output.scheduled_cached_reqs.resumed_req_ids:
+            self._admitted(name)
+        self._work.scheduled(output.num_scheduled_tokens, decided_s, self._scheduler.running)
+
+    def launched(self, at_s: float) -> None:
+        """The launch of the step scheduled last is over."""
+        if self._work is not None:
+            self._work.clock.launched(at_s)
+
+    def looked_at(self, output: Any, at_s: float) -> None:
+        """VLLM has begun to look at the output of a step at this time, and has taken it in."""
+        if self._work is not None:
+            epoch_s = time.time() - time.monotonic() + at_s
+            self._work.looked_at(output.num_scheduled_tokens, at_s, epoch_s)
+
+    def ended(self, request_ids: Iterable[str]) -> None:
+        """These requests are gone."""
+        if self._work is not None:
+            gone = tuple(request_ids)
+            self._work.ended(gone)
+            self._late.difference_update(gone)
+
     def left(self, request_ids: Iterable[str]) -> None:
         """These requests wait no more: they run, or they have ended."""
         self._queue.left(request_ids)
+
+    def _admitted(self, request_id: str) -> None:
+        request = self._scheduler.requests[request_id]
+        if self._work is not None:
+            late = request_id in self._late
+            self._work.admitted(request, self._class_of(request), is_late=late)
+
+    def _class_of(self, request: Any) -> TrafficClass | None:
+        return None if self._classifier is None else self._classifier.traffic_class(request)
 
     def _gather(self) -> None:
         """Bring requests back into the queue that vLLM keeps elsewhere; only with class limits."""

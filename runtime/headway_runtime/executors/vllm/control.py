@@ -78,21 +78,31 @@ class StepControl:
             if self._executor is not None:
                 self._executor.restore()
         self._left(lambda: _admitted(output))
+        self._follow_step(lambda each: each.scheduled(output, decided.entered_ns / 1e9))
         self._record(lambda: self._journal.scheduled(output, decided, self._load(), returned_ns))
         return output
 
     def update(self, output: Any, stock: Callable[[], Any]) -> Any:
         """Run ``stock``, the engine's own ``update_from_output()`` for this scheduler output."""
+        entered_s = time.monotonic_ns() / 1e9
         outputs = stock()
         ended_ns = time.monotonic_ns()
+        self._follow_step(lambda each: each.looked_at(output, entered_s))
 
         def record() -> None:
             gone = self._journal.finished(output, outputs, self._load(), ended_ns)
             if gone:
                 self._left(lambda: gone)
+                self._follow_step(lambda each: each.ended(gone))
 
         self._record(record)
         return outputs
+
+    def launched(self, output: Any) -> None:
+        """The engine has launched the step it scheduled last, or what it could of it."""
+        if not getattr(output, "pending_structured_output_tokens", False):
+            now_s = time.monotonic_ns() / 1e9
+            self._follow_step(lambda each: each.launched(now_s))
 
     def added(self, request: Any) -> None:
         """The engine has taken in a request."""
@@ -113,6 +123,8 @@ class StepControl:
         """
         entered_ns = time.monotonic_ns()
         self._left(lambda: [each.request_id for each in requests])
+        gone = [each.request_id for each in requests]
+        self._follow_step(lambda executor: executor.ended(gone))
         self._record(lambda: self._journal.ended(requests, by_client=by_client))
         self._journal.took(time.monotonic_ns() - entered_ns)
 
@@ -190,6 +202,16 @@ class StepControl:
             self._record(lambda: self._journal.adopt(self._watch.policy))
         if self._watch.refused != refused_before:
             self._record(lambda: self._journal.refused(self._watch.refused))
+
+    def _follow_step(self, tell: Callable[[Executor], None]) -> None:
+        """Tell the executor what has become of a step."""
+        if self._executor is None:
+            return
+        try:
+            tell(self._executor)
+        except Exception:
+            # Its plans are worse from now on, the steps are not.
+            _LOGGER.exception("Headway has lost sight of what the engine has in hand")
 
     def _left(self, request_ids: Callable[[], Iterable[str]]) -> None:
         """Tell the executor which requests wait no more."""

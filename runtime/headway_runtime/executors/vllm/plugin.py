@@ -32,6 +32,11 @@ class HeadwayScheduler(AsyncScheduler):  # type: ignore[misc]
             scheduler_output, lambda: stock(scheduler_output, model_runner_output)
         )
 
+    def get_grammar_bitmask(self, scheduler_output: Any) -> Any:
+        """Ask for the grammar's bitmask, which vLLM does as soon as a step is launched."""
+        self._headway.launched(scheduler_output)
+        return super().get_grammar_bitmask(scheduler_output)
+
     def add_request(self, request: Any) -> None:
         """Take in a request; see ``SchedulerInterface.add_request``."""
         super().add_request(request)

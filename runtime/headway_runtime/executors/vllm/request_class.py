@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from headway_runtime.executors.vllm.readiness import readiness
@@ -14,9 +15,15 @@ CLASS_KEY = "headway_class"
 
 
 class Classifier:
-    """Classes of one policy. A request that names none or an unknown one gets the default class."""
+    """Classes of one policy. A request that names none or an unknown one gets the default class.
 
-    def __init__(self, policy: Policy) -> None:
+    Args:
+        policy: whose classes count.
+        late: ids of waiting requests that can keep their TTFT no more; it changes meanwhile.
+    """
+
+    def __init__(self, policy: Policy, late: AbstractSet[str] = frozenset()) -> None:
+        self._late = late
         self._classes = {each.name: each for each in policy.classes}
         self._default = self._classes.get(policy.default_class or "")
 
@@ -29,11 +36,17 @@ class Classifier:
 
     def urgency(self, request: Any) -> Urgency:
         """Where the request stands in the order of waiting work."""
-        return urgency(request.arrival_time, self.traffic_class(request))
+        is_late = request.request_id in self._late
+        return urgency(request.arrival_time, self.traffic_class(request), is_late=is_late)
 
     def waiting(self, request: Any) -> WaitingRequest:
         """What the planner knows of a waiting request."""
         traffic_class = self.traffic_class(request)
         return WaitingRequest(
-            request.request_id, request.arrival_time, traffic_class, readiness(request)
+            request.request_id,
+            request.arrival_time,
+            traffic_class,
+            readiness(request),
+            request.num_tokens - request.num_computed_tokens,
+            request.request_id in self._late,
         )

@@ -18,6 +18,10 @@ MOVES_PER_STEP = 32
 change; 32 need some 0.3 ms among 10,000 waiting."""
 
 
+NEAR_THE_FRONT = 128
+"""No request that stands further behind is found to be late."""
+
+
 class QueueView(NamedTuple):
     """The queue in the planner's words; see :class:`StepView` for the fields' meaning.
 
@@ -25,7 +29,7 @@ class QueueView(NamedTuple):
         settled: urgencies of what stands in front of all lanes.
         unsettled: what is to be put in order now.
         unseen: how many stand behind that.
-        front: the settled requests themselves; empty without lanes.
+        front: the settled requests themselves.
         lanes: what waits in each lane, and how urgent it is.
     """
 
@@ -93,7 +97,7 @@ class WaitingQueue:
         front = self._lanes.front_length
         view = QueueView(urgencies(0, front), unsettled, len(queue) - shown.stop)
         if not len(self._lanes):
-            return view
+            return view._replace(front=requests(0, front))
         lanes = [(requests(*bounds), urgencies(*bounds)) for bounds in self._lanes.bounds]
         return view._replace(front=requests(0, front), lanes=tuple(lanes))
 
@@ -114,6 +118,28 @@ class WaitingQueue:
     def take_turns(self, queue: deque[Any], turns: Sequence[Turn]) -> None:
         """Bring requests that may run to the front, after :meth:`settle`."""
         self._lanes.take_turns(queue, turns)
+
+    def bring_forward(self, queue: deque[Any], request_id: str) -> None:
+        """Put a request in front of all others."""
+        request = self._take_out(queue, request_id, len(queue))
+        if request is not None:
+            queue.appendleft(request)
+
+    def give_way(self, queue: deque[Any], request_ids: Iterable[str]) -> None:
+        """Put requests that stand near the front behind all others, to be put in order anew."""
+        for each in request_ids:
+            request = self._take_out(queue, each, NEAR_THE_FRONT)
+            if request is not None:
+                queue.append(request)
+                self._unsettled += 1
+
+    def _take_out(self, queue: deque[Any], request_id: str, looks: int) -> Any | None:
+        for index in range(min(len(queue) - self._unsettled, looks)):
+            request = queue[index]
+            if request.request_id == request_id:
+                del queue[index]
+                return request
+        return None
 
     def pass_over(self, queue: deque[Any]) -> None:
         """Leave what :meth:`look` showed where it is, and do not show it again."""

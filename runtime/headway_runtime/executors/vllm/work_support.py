@@ -1,0 +1,40 @@
+"""In which engines the lengths of steps can be told, so that plans can count on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway_runtime.executors.vllm.work_watch import WorkWatch
+from headway_runtime.scheduling.engine_clock import EngineClock
+from headway_runtime.scheduling.step_time_model import StepTimeModel
+
+
+def work_watch(scheduler: Any) -> WorkWatch | None:
+    """What follows this engine's work; None where the policy alone must limit its steps.
+
+    With draft tokens a step gives a request an unknown number of tokens.
+    """
+    if getattr(scheduler, "num_spec_tokens", 0):
+        return None
+    clock = EngineClock(
+        StepTimeModel(),
+        graph_tokens=_graph_tokens(scheduler),
+        is_synchronous=_runs_in_the_scheduler(scheduler),
+    )
+    return WorkWatch(clock)
+
+
+def _graph_tokens(scheduler: Any) -> int:
+    """Largest step that runs as a CUDA graph; 0 where there are none."""
+    compilation = getattr(scheduler.vllm_config, "compilation_config", None)
+    mode = getattr(getattr(compilation, "cudagraph_mode", None), "name", "NONE")
+    if mode == "NONE":
+        return 0
+    return int(getattr(compilation, "max_cudagraph_capture_size", None) or 0)
+
+
+def _runs_in_the_scheduler(scheduler: Any) -> bool:
+    """Whether launching a step means computing it: on processors without a queue of their own."""
+    device = getattr(scheduler.vllm_config, "device_config", None)
+    one_process = scheduler.vllm_config.parallel_config.world_size == 1
+    return getattr(device, "device_type", "") == "cpu" and one_process

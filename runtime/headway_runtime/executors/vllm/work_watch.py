@@ -1,0 +1,206 @@
+"""Follows what runs in vLLM: who computes a prompt, who decodes, when the engine will be free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.decode_clock import DecodeClocks
+from headway_runtime.scheduling.engine_clock import EngineClock
+from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
+from headway_runtime.scheduling.view import Carried, Prefill, TokenDue, Work
+
+TPOT_MARGIN = 0.03
+"""Tokens are aimed at so much before they are due: steps are not as long as predicted."""
+
+_LATE_TPOT_FACTOR = 2
+"""A request that missed its TTFT has missed its objectives: its tokens may come so much later,
+which leaves time to those that have not."""
+
+_RECONCILE_AFTER_STEPS = 64
+
+
+@dataclass
+class _Request:
+    """A request that runs, or waits after it ran.
+
+    Attributes:
+        request: vLLM's object.
+        traffic_class: its class, None when it has no objective.
+        is_late: it has missed its TTFT, or will.
+        first_token_s: when its first token came, on the monotonic clock; None before.
+        expected_s: when it was thought to come, while nobody has seen it.
+    """
+
+    request: Any
+    traffic_class: TrafficClass | None
+    is_late: bool
+    first_token_s: float | None = None
+    expected_s: float | None = None
+
+    @property
+    def tpot_s(self) -> float | None:
+        """The time between tokens to aim at."""
+        promised = self.traffic_class
+        if promised is None or promised.tpot_ms is None:
+            return None
+        factor = _LATE_TPOT_FACTOR if self.is_late else 1
+        return (1 - TPOT_MARGIN) * factor * promised.tpot_ms / 1000
+
+
+class WorkWatch:
+    """Knows what an engine has in hand without walking through its batch.
+
+    Args:
+        clock: times its steps, in seconds of the monotonic clock.
+    """
+
+    def __init__(self, clock: EngineClock) -> None:
+        self.clock = clock
+        self.carried = Carried()
+        self._requests: dict[str, _Request] = {}
+        self._prefills: dict[str, _Request] = {}
+        self._unseen: dict[str, _Request] = {}
+        self._decodes = DecodeClocks()
+        self._odd_steps = 0
+
+    def work(self, monotonic_s: float, epoch_s: float) -> Work:
+        """What it has in hand, with times since the epoch."""
+        offset_s = epoch_s - monotonic_s
+        free_s = self.clock.free_s(monotonic_s)
+        due = self._decodes.due(free_s)
+        return Work(
+            now_s=epoch_s,
+            free_s=free_s + offset_s,
+            step_time=self.clock.step_time,
+            decodes=len(self._decodes),
+            decode_context=self._decodes.context_tokens,
+            due=tuple([TokenDue(each.due_s + offset_s, each.tpot_s) for each in due]),
+            prefills=tuple([_prefill(name, each) for name, each in self._prefills.items()]),
+            graph_tokens=self.clock.graph_tokens,
+            eager_launch_s=self.clock.eager_launch_s,
+            carried=self.carried,
+        )
+
+    def admitted(self, request: Any, traffic_class: TrafficClass | None, *, is_late: bool) -> None:
+        """A request runs from now on, or again."""
+        known = self._requests.get(request.request_id)
+        if known is None:
+            known = _Request(request, traffic_class, is_late)
+            self._requests[request.request_id] = known
+        self._prefills[request.request_id] = known
+
+    def reclassified(self, traffic_class_of: Callable[[Any], TrafficClass | None]) -> None:
+        """Classes have changed; ``traffic_class_of`` tells the class of vLLM's requests."""
+        for name, known in self._requests.items():
+            known.traffic_class = traffic_class_of(known.request)
+            if name in self._decodes:
+                self._decodes_from(name, known)
+
+    def stopped(self, request_ids: Iterable[str]) -> None:
+        """These have lost their KV blocks and wait again."""
+        for name in request_ids:
+            self._prefills.pop(name, None)
+            self._unseen.pop(name, None)
+            self._decodes.leave(name)
+
+    def ended(self, request_ids: Iterable[str]) -> None:
+        """These are gone."""
+        for name in request_ids:
+            if self._requests.pop(name, None) is not None:
+                self.stopped((name,))
+
+    def scheduled(self, tokens: dict[str, int], decided_s: float, running: Iterable[Any]) -> None:
+        """A step was decided.
+
+        Args:
+            tokens: of each request in it; vLLM has already added them to what is computed.
+            decided_s: when its decision began.
+            running: all that runs.
+        """
+        if not tokens:
+            return
+        chunks = [(known, tokens.get(name, 0)) for name, known in self._prefills.items()]
+        chunks = [each for each in chunks if each[1]]
+        shape = StepShape(
+            prefill_tokens=sum([chunk for _, chunk in chunks]),
+            decodes=len(tokens) - len(chunks),
+            decode_context=self._decodes.context_tokens,
+            attention_pairs=sum([_pairs(known.request, chunk) for known, chunk in chunks]),
+        )
+        everybody = shape.decodes == len(self._decodes)
+        self._decodes.stepped(None if everybody else tokens)
+        self._odd_steps = 0 if everybody else self._odd_steps + 1
+        if self._odd_steps > _RECONCILE_AFTER_STEPS:
+            self._reconcile(running)
+        self.clock.decided(decided_s, shape)
+        for known, _ in chunks:
+            if _remaining(known.request) <= 0:
+                self._begins_to_decode(known, decided_s)
+
+    def looked_at(self, tokens: dict[str, int], at_s: float, epoch_s: float) -> None:
+        """The output of a step came at this time; after vLLM has taken it in."""
+        if not tokens:
+            return
+        self.clock.looked_at(at_s)
+        for name in [name for name in self._unseen if name in tokens]:
+            self._first_token_came(name, self._unseen.pop(name), at_s, epoch_s)
+
+    def _begins_to_decode(self, known: _Request, decided_s: float) -> None:
+        name = known.request.request_id
+        del self._prefills[name]
+        if known.first_token_s is None:
+            known.expected_s = self.clock.free_s(decided_s)
+            self._unseen[name] = known
+        self._decodes_from(name, known)
+
+    def _decodes_from(self, name: str, known: _Request) -> None:
+        first_s = known.first_token_s if known.first_token_s is not None else known.expected_s
+        request = known.request
+        self._decodes.join(
+            name,
+            known.tpot_s,
+            first_s or 0.0,
+            request.num_output_tokens + request.num_output_placeholders,
+            request.num_computed_tokens,
+        )
+
+    def _first_token_came(self, name: str, known: _Request, at_s: float, epoch_s: float) -> None:
+        known.first_token_s = at_s
+        promised = known.traffic_class
+        if promised is not None and promised.ttft_ms is not None and not known.is_late:
+            known.is_late = epoch_s - known.request.arrival_time > promised.ttft_ms / 1000
+        if name not in self._decodes:
+            return
+        if known.is_late:
+            self._decodes_from(name, known)
+        else:
+            self._decodes.move(name, at_s - (known.expected_s or at_s))
+
+    def _reconcile(self, running: Iterable[Any]) -> None:
+        """Drop who runs no more: the engine has ended or paused it without a word."""
+        self._odd_steps = 0
+        names = {each.request_id for each in running}
+        self.stopped([name for name in self._requests if name not in names])
+
+
+def _remaining(request: Any) -> int:
+    return int(request.num_tokens - request.num_computed_tokens)
+
+
+def _pairs(request: Any, chunk: int) -> float:
+    return attention_pairs(request.num_computed_tokens - chunk, chunk)
+
+
+def _prefill(name: str, known: _Request) -> Prefill:
+    request = known.request
+    return Prefill(
+        request_id=name,
+        computed_tokens=request.num_computed_tokens,
+        remaining_tokens=_remaining(request),
+        arrival_s=request.arrival_time,
+        traffic_class=known.traffic_class,
+        is_late=known.is_late,
+    )

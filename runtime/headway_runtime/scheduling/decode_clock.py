@@ -1,0 +1,186 @@
+"""When the next tokens of decoding requests are due.
+
+A token is due one TPOT target after the one before it. Every step gives each decoding request one
+token, which moves all that is due by the same time: what is kept of each request does not change
+from step to step, and the most pressed one is on top of a heap. A step costs O(1) for each target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from heapq import heapify, heappop, heappush
+
+from headway_runtime.scheduling.view import TokenDue
+
+HOPELESS_S = 0.5
+"""A request whose token is late by more than this cannot be helped by shorter steps: it goes on
+decoding and nobody hurries for it."""
+
+_COMPACT_BEYOND = 64
+
+
+class _Member:
+    """A decoding request.
+
+    Attributes:
+        due_s: when its next token would be due had no step been made since the clock began; None
+            for one that nobody hurries for.
+        context: tokens it would have, likewise.
+    """
+
+    __slots__ = ("context", "due_s")
+
+    def __init__(self, due_s: float | None, context: int) -> None:
+        self.due_s = due_s
+        self.context = context
+
+
+class DecodeClock:
+    """Decoding requests with one TPOT target.
+
+    Args:
+        tpot_s: the target, in seconds; None for requests without one.
+    """
+
+    def __init__(self, tpot_s: float | None) -> None:
+        self.tpot_s = tpot_s
+        self._steps = 0
+        self._members: dict[str, _Member] = {}
+        self._contexts = 0
+        self._heap: list[tuple[float, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._members
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens before those that decode next."""
+        return self._contexts + len(self._members) * self._steps
+
+    def join(self, request_id: str, first_token_s: float, tokens: int, context: int) -> None:
+        """A request decodes from now on.
+
+        Args:
+            request_id: the request; it takes the place of one of the same id.
+            first_token_s: when its first token came, or will come.
+            tokens: output tokens it has, those under way included.
+            context: all tokens it has.
+        """
+        self.leave(request_id)
+        due_s = None
+        if self.tpot_s is not None:
+            due_s = first_token_s + (tokens - self._steps) * self.tpot_s
+            heappush(self._heap, (due_s, request_id))
+        self._members[request_id] = _Member(due_s, context - self._steps)
+        self._contexts += context - self._steps
+
+    def leave(self, request_id: str) -> bool:
+        """A request decodes no more. Returns whether it did."""
+        member = self._members.pop(request_id, None)
+        if member is None:
+            return False
+        self._contexts -= member.context
+        if len(self._heap) > 2 * len(self._members) + _COMPACT_BEYOND:
+            pairs = ((each.due_s, name) for name, each in self._members.items())
+            self._heap = [(due_s, name) for due_s, name in pairs if due_s is not None]
+            heapify(self._heap)
+        return True
+
+    def move(self, request_id: str, seconds: float) -> None:
+        """A request's first token came so much later than was thought."""
+        member = self._members.get(request_id)
+        if member is not None and member.due_s is not None:
+            member.due_s += seconds
+            heappush(self._heap, (member.due_s, request_id))
+
+    def stepped(self, scheduled: Container[str] | None = None) -> None:
+        """A step was made.
+
+        Args:
+            scheduled: requests that got a token; None if all did.
+        """
+        self._steps += 1
+        if scheduled is not None:
+            for name, member in self._members.items():
+                if name not in scheduled:
+                    self._skipped(name, member)
+
+    def next_due(self, now_s: float) -> TokenDue | None:
+        """The most pressed request's next token; None where no request has one that matters."""
+        if self.tpot_s is None:
+            return None
+        moved_s = self._steps * self.tpot_s
+        heap = self._heap
+        while heap:
+            due_s, name = heap[0]
+            member = self._members.get(name)
+            if member is not None and member.due_s == due_s:
+                if due_s + moved_s >= now_s - HOPELESS_S:
+                    return TokenDue(due_s + moved_s, self.tpot_s)
+                member.due_s = None
+            heappop(heap)
+        return None
+
+    def _skipped(self, name: str, member: _Member) -> None:
+        member.context -= 1
+        self._contexts -= 1
+        if member.due_s is not None and self.tpot_s is not None:
+            member.due_s -= self.tpot_s
+            heappush(self._heap, (member.due_s, name))
+
+
+class DecodeClocks:
+    """All decoding requests, a clock for each TPOT target."""
+
+    def __init__(self) -> None:
+        self._clocks: dict[float | None, DecodeClock] = {}
+        self._clock_of: dict[str, DecodeClock] = {}
+
+    def __len__(self) -> int:
+        return len(self._clock_of)
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._clock_of
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens before those that decode next, of all requests."""
+        return sum(clock.context_tokens for clock in self._clocks.values())
+
+    def join(
+        self, request_id: str, tpot_s: float | None, first_token_s: float, tokens: int, context: int
+    ) -> None:
+        """A request decodes from now on; see :meth:`DecodeClock.join`."""
+        self.leave(request_id)
+        clock = self._clocks.get(tpot_s)
+        if clock is None:
+            clock = self._clocks[tpot_s] = DecodeClock(tpot_s)
+        clock.join(request_id, first_token_s, tokens, context)
+        self._clock_of[request_id] = clock
+
+    def leave(self, request_id: str) -> None:
+        """A request decodes no more, if it did."""
+        clock = self._clock_of.pop(request_id, None)
+        if clock is not None:
+            clock.leave(request_id)
+            if not len(clock):
+                del self._clocks[clock.tpot_s]
+
+    def move(self, request_id: str, seconds: float) -> None:
+        """A request's first token came so much later than was thought."""
+        clock = self._clock_of.get(request_id)
+        if clock is not None:
+            clock.move(request_id, seconds)
+
+    def stepped(self, scheduled: Container[str] | None = None) -> None:
+        """A step was made; ``scheduled`` are those that got a token, None if all did."""
+        for clock in self._clocks.values():
+            clock.stepped(scheduled)
+
+    def due(self, now_s: float) -> tuple[TokenDue, ...]:
+        """For each target the most pressed request's next token."""
+        found = (clock.next_due(now_s) for clock in self._clocks.values())
+        return tuple(each for each in found if each is not None)

@@ -1,0 +1,265 @@
+"""How many prompt tokens a step computes, and whose.
+
+candidates in order -> what the time until the next token allows -> CUDA graphs and floors -> chunks
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import dropwhile, islice
+from math import inf
+
+from headway_runtime.scheduling.order import BACKGROUND, urgency_of
+from headway_runtime.scheduling.plan import Reason
+from headway_runtime.scheduling.prefill_cost import chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.slack import step_time_target
+from headway_runtime.scheduling.view import Carried, Prefill, Urgency, WaitingRequest, Work
+
+LOOKS = 64
+"""Most waiting requests that a step looks at."""
+
+FLOOR_TOKENS = 256
+"""While a prompt with a TTFT waits, a step computes at least this much of it: less would hardly
+make the step shorter, and the prompt would never end."""
+
+LEAST_BACKGROUND_TOKENS = 64
+"""Fewer tokens of background work are not worth a step with prefill, which is longer than one that
+only decodes, whatever it holds."""
+
+STEPS_WITHOUT_BACKGROUND = 8
+"""After so many steps background work gets its floor, whatever is due."""
+
+BACKGROUND_SHARE = 0.05
+"""Share of prompt tokens that background work gets while prompts with a TTFT take all there are."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A request whose prompt may be computed.
+
+    Attributes:
+        request: the request.
+        computed_tokens: tokens before the chunk.
+        remaining_tokens: tokens to compute.
+        urgency: where it stands.
+        is_running: it is in the batch, so that its chunk can be limited.
+    """
+
+    request: Prefill | WaitingRequest
+    computed_tokens: int
+    remaining_tokens: int
+    urgency: Urgency
+    is_running: bool
+
+    @property
+    def is_background(self) -> bool:
+        """Whether it has no TTFT to keep."""
+        return self.urgency[0] == BACKGROUND
+
+
+@dataclass(frozen=True)
+class PrefillBudget:
+    """Prompt tokens of a step.
+
+    Attributes:
+        tokens: at most so many of all requests together.
+        chunks: at most so many of a running request.
+        first: a waiting background request that goes before all others in this step.
+        reasons: why.
+        carried: for the next step.
+    """
+
+    tokens: int
+    chunks: dict[str, int]
+    first: str | None
+    reasons: tuple[Reason, ...]
+    carried: Carried
+
+
+def candidates(
+    work: Work,
+    waiting: Sequence[WaitingRequest],
+    late: Container[str],
+    looks: int,
+    most_tokens: int,
+) -> list[Candidate]:
+    """Requests with prompt tokens to compute, most urgent first.
+
+    Waiting ones are looked at from the front, and the first one without a TTFT wherever it stands.
+
+    Args:
+        work: what runs.
+        waiting: what waits, in order, read lazily.
+        late: ids of those that have just been found to be late.
+        looks: waiting requests to look at, for whom the batch has room.
+        most_tokens: what a step has room for; more than that is not looked for.
+    """
+    found = [
+        Candidate(
+            each, each.computed_tokens, each.remaining_tokens, urgency_of(each), is_running=True
+        )
+        for each in work.prefills
+    ]
+    seen = _front(waiting, looks, most_tokens)
+    if seen:
+        seen += _background_head(waiting, len(seen))
+    for each in seen:
+        request = replace(each, is_late=True) if each.request_id in late else each
+        if each.prefill_tokens > 0:
+            found.append(
+                Candidate(request, 0, each.prefill_tokens, urgency_of(request), is_running=False)
+            )
+    # Those that run go first among equals: they hold KV blocks.
+    found.sort(key=lambda each: (each.urgency, not each.is_running))
+    return found
+
+
+def _front(waiting: Sequence[WaitingRequest], looks: int, most_tokens: int) -> list[WaitingRequest]:
+    """Requests at the front with so many prompt tokens together."""
+    found: list[WaitingRequest] = []
+    for each in islice(waiting, looks):
+        if most_tokens <= 0:
+            break
+        found.append(each)
+        most_tokens -= each.prefill_tokens
+    return found
+
+
+def _background_head(waiting: Sequence[WaitingRequest], first: int) -> list[WaitingRequest]:
+    """The first request without a TTFT from there on; the queue is nearly in order."""
+    places = range(first, len(waiting))
+    found = bisect_left(places, BACKGROUND, key=lambda place: urgency_of(waiting[place])[0])
+    return [waiting[places[found]]] if found < len(places) else []
+
+
+def decide_prefill(
+    work: Work, found: Sequence[Candidate], most_tokens: int, *, more_wait: bool
+) -> PrefillBudget:
+    """Prompt tokens of a step, for requests in this order.
+
+    Args:
+        work: what runs.
+        found: requests with prompt tokens to compute, most urgent first.
+        most_tokens: that the step has room for.
+        more_wait: others wait behind those.
+    """
+    target_s = step_time_target(work)
+    left_s = inf if target_s is None else target_s - _base_seconds(work)
+    tokens = _fitting(work, found, left_s, most_tokens, more_wait=more_wait)
+    if tokens is None:
+        # All there is fits: the engine may as well have all of its budget.
+        return _dealt_in_order(work, found, most_tokens, ())
+    if target_s is None or tokens >= most_tokens:
+        return _with_share(work, found, most_tokens, ())
+    tokens, more = _shaped(work, found, tokens, most_tokens, target_s)
+    return _with_share(work, found, tokens, (Reason.TOKENS_DUE, *more))
+
+
+def _base_seconds(work: Work) -> float:
+    """Length of a step with prefill before any of it."""
+    cost = work.step_time.mixed
+    return cost.step_s + cost.decode_s * work.decodes + cost.context_token_s * work.decode_context
+
+
+def _fitting(
+    work: Work, found: Iterable[Candidate], left_s: float, most_tokens: int, *, more_wait: bool
+) -> int | None:
+    """Tokens that the time allows; None if all there are fit."""
+    cost, tokens = work.step_time.mixed, 0
+    for each in found:
+        room = min(chunk_tokens(cost, each.computed_tokens, left_s), most_tokens - tokens)
+        if room < each.remaining_tokens:
+            return tokens + int(room)
+        tokens += each.remaining_tokens
+        left_s -= chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
+    if not more_wait:
+        return None
+    return tokens + int(min(chunk_tokens(cost, 0, left_s), most_tokens - tokens))
+
+
+def _shaped(
+    work: Work,
+    found: Sequence[Candidate],
+    tokens: int,
+    most_tokens: int,
+    target_s: float,
+) -> tuple[int, tuple[Reason, ...]]:
+    """The number brought to a size that is worth its step."""
+    graph_room = work.graph_tokens - work.decodes
+    if tokens > graph_room >= LEAST_BACKGROUND_TOKENS and _launch_is_too_long(work, target_s):
+        return graph_room, (Reason.GRAPH_SIZE,)
+    floor = min(FLOOR_TOKENS, most_tokens)
+    if graph_room >= LEAST_BACKGROUND_TOKENS:
+        floor = min(floor, graph_room)
+    if any(not each.is_background for each in found):
+        return max(tokens, floor), ((Reason.PREFILL_FLOOR,) if tokens < floor else ())
+    if tokens >= LEAST_BACKGROUND_TOKENS or not found:
+        return tokens, ()
+    if work.carried.steps_without_background >= STEPS_WITHOUT_BACKGROUND:
+        return floor, (Reason.PREFILL_FLOOR,)
+    return 0, (Reason.DECODE_ONLY,)
+
+
+def _launch_is_too_long(work: Work, target_s: float) -> bool:
+    """Whether launching a step without a graph would take longer than the step may."""
+    return (
+        work.now_s + work.eager_launch_s - work.free_s > target_s or target_s < work.eager_launch_s
+    )
+
+
+def _with_share(
+    work: Work, found: Sequence[Candidate], tokens: int, reasons: tuple[Reason, ...]
+) -> PrefillBudget:
+    """The tokens dealt out, background work first where it has waited for its share.
+
+    It saves up a share of all prompt tokens while others take them, until that pays for as much as
+    its next request can use in a step.
+    """
+    head = next((each for each in found if each.is_background), None)
+    urgent = sum(each.remaining_tokens for each in found if not each.is_background)
+    if head is None or not urgent:
+        return _dealt_in_order(work, found, tokens, reasons)
+    credit = min(
+        work.carried.background_credit_tokens + BACKGROUND_SHARE * tokens,
+        2.0 * max(tokens, FLOOR_TOKENS),
+    )
+    needed = min(head.remaining_tokens, tokens)
+    if not tokens - urgent < needed <= credit:
+        budget = _dealt_in_order(work, found, tokens, reasons)
+        return _saving(budget, credit)
+    order = [head, *(each for each in found if each is not head)]
+    budget = _dealt_in_order(work, order, tokens, (*reasons, Reason.BACKGROUND_SHARE))
+    first = None if head.is_running else head.request.request_id
+    return replace(_saving(budget, credit - needed), first=first)
+
+
+def _saving(budget: PrefillBudget, credit_tokens: float) -> PrefillBudget:
+    return replace(budget, carried=replace(budget.carried, background_credit_tokens=credit_tokens))
+
+
+def _dealt_in_order(
+    work: Work, order: Sequence[Candidate], tokens: int, reasons: tuple[Reason, ...]
+) -> PrefillBudget:
+    """The tokens dealt out, to each as many as it can use and the rest to the next."""
+    chunks, background, left = {}, 0, tokens
+    for each in order:
+        chunk = min(each.remaining_tokens, left)
+        left -= chunk
+        background += chunk if each.is_background else 0
+        if each.is_running:
+            chunks[each.request.request_id] = chunk
+    steps = 0
+    if not background and any(each.is_background for each in order):
+        steps = work.carried.steps_without_background + 1
+    if _overtakes(order):
+        reasons = (*reasons, Reason.URGENT_PREFILL_FIRST)
+    carried = replace(work.carried, steps_without_background=steps)
+    return PrefillBudget(tokens, chunks, None, reasons, carried)
+
+
+def _overtakes(order: Sequence[Candidate]) -> bool:
+    """Whether a request that waits goes before one that runs."""
+    behind_the_first_that_waits = dropwhile(lambda each: each.is_running, order)
+    return any(each.is_running for each in behind_the_first_that_waits)

@@ -1,0 +1,145 @@
+"""How long a step takes: two linear models of its work, fitted online to steps that were timed.
+
+One for steps that only decode and one for those with prefill: what the first reads from memory and
+what the second computes grow with different things.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from headway_runtime.scheduling.step_shape import StepShape
+
+_Vector = npt.NDArray[np.float64]
+
+DECODE_PRIOR_MS = (5.2, 1.0, 3.5)
+"""Of every step, of 64 decodes, of 100,000 tokens before them."""
+MIXED_PRIOR_MS = (3.2, 21.6, 2.3, 4.0, 1.0)
+"""Of every step, of 1,000 prompt tokens, of 64 decodes, of 100,000 tokens before those, of a
+million attention pairs. Both priors were fitted to a model of 8 billion parameters on one H200;
+they count as much as a handful of steps."""
+
+_PRIOR_SPREAD = 0.5
+"""Standard deviation of the prior, as a share of its values."""
+_STEP_SPREAD = 0.05
+"""Standard deviation of a step's length, as a share of it."""
+_OUTLIER = 0.15
+"""A step that is off by more than this share counts less, so that one hiccup teaches nothing."""
+_KEPT = 0.998
+"""What is kept of the past with each step: some 500 steps are remembered."""
+_REFIT_STEPS = 8
+_LEAST_SHARE_OF_PRIOR = 0.02
+"""No part of a step takes less than this share of its prior, so that none is free."""
+_WILD_AFTER = 50
+_WILD_FACTOR = 3.0
+_WILD_S = 0.05
+"""After so many steps, one longer than this is no step but a pause of the machine."""
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Of one of the two models, in seconds for each of its parts; see :class:`StepTimeModel`.
+
+    Attributes:
+        step_s: of every step.
+        prefill_token_s: of each prompt token; 0 in the decode-only model.
+        decode_s: of each request that decodes.
+        context_token_s: of each token before those that decode.
+        attention_pair_s: of each attention pair; 0 in the decode-only model.
+    """
+
+    step_s: float
+    prefill_token_s: float
+    decode_s: float
+    context_token_s: float
+    attention_pair_s: float
+
+
+class StepTimeModel:
+    """Predicts lengths of steps and learns from those that were timed.
+
+    Weighted recursive least squares with a prior: relative errors count, outliers count less, and
+    the past fades. Fitting is a 5 x 5 solve every few steps.
+    """
+
+    def __init__(
+        self,
+        decode_prior_ms: tuple[float, float, float] = DECODE_PRIOR_MS,
+        mixed_prior_ms: tuple[float, float, float, float, float] = MIXED_PRIOR_MS,
+    ) -> None:
+        self._decode = _Fit(np.array(decode_prior_ms) / 1e3)
+        self._mixed = _Fit(np.array(mixed_prior_ms) / 1e3)
+
+    @property
+    def decode(self) -> Coefficients:
+        """Coefficients of steps that only decode."""
+        step, decodes, context = self._decode.theta
+        return Coefficients(step, 0.0, decodes / 64, context / 1e5, 0.0)
+
+    @property
+    def mixed(self) -> Coefficients:
+        """Coefficients of steps with prefill."""
+        step, tokens, decodes, context, pairs = self._mixed.theta
+        return Coefficients(step, tokens / 1e3, decodes / 64, context / 1e5, pairs / 1e6)
+
+    @property
+    def steps_learnt(self) -> int:
+        """Steps that it has learnt from."""
+        return self._decode.steps + self._mixed.steps
+
+    def seconds(self, shape: StepShape) -> float:
+        """Predicted length of a step, in seconds."""
+        fit, features = self._of(shape)
+        return float(fit.theta @ features)
+
+    def learn(self, shape: StepShape, seconds: float) -> None:
+        """A step took so long."""
+        fit, features = self._of(shape)
+        fit.learn(features, seconds)
+
+    def _of(self, shape: StepShape) -> tuple[_Fit, _Vector]:
+        decodes, context = shape.decodes / 64, shape.decode_context / 1e5
+        if not shape.prefill_tokens:
+            return self._decode, np.array((1.0, decodes, context))
+        tokens, pairs = shape.prefill_tokens / 1e3, shape.attention_pairs / 1e6
+        return self._mixed, np.array((1.0, tokens, decodes, context, pairs))
+
+
+class _Fit:
+    """One linear model.
+
+    Attributes:
+        theta: its coefficients, in seconds.
+        steps: steps learnt from.
+    """
+
+    def __init__(self, prior: _Vector) -> None:
+        self.theta = prior
+        self.steps = 0
+        self._prior = prior
+        self._prior_weight = np.diag(1 / (_PRIOR_SPREAD * prior) ** 2)
+        self._squares = np.zeros((len(prior), len(prior)))
+        self._products = np.zeros(len(prior))
+
+    def learn(self, features: _Vector, seconds: float) -> None:
+        """Take in one step."""
+        predicted = float(self.theta @ features)
+        wild = self.steps > _WILD_AFTER and seconds > _WILD_FACTOR * predicted + _WILD_S
+        if seconds <= 0 or wild:
+            return
+        off_by = abs(seconds - predicted) / predicted
+        trust = min(1.0, _OUTLIER / off_by) if off_by else 1.0
+        weight = trust / (_STEP_SPREAD * predicted) ** 2
+        self._squares = _KEPT * self._squares + weight * np.outer(features, features)
+        self._products = _KEPT * self._products + weight * seconds * features
+        self.steps += 1
+        if self.steps % _REFIT_STEPS == 0:
+            self._refit()
+
+    def _refit(self) -> None:
+        target = self._products + self._prior_weight @ self._prior
+        theta = np.linalg.solve(self._squares + self._prior_weight, target)
+        self.theta = np.maximum(theta, _LEAST_SHARE_OF_PRIOR * self._prior)
