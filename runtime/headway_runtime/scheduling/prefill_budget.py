@@ -20,13 +20,14 @@ from headway_runtime.scheduling.view import Carried, Prefill, Urgency, WaitingRe
 LOOKS = 64
 """Most waiting requests that a step looks at."""
 
-FLOOR_TOKENS = 256
-"""While a prompt with a TTFT waits, a step computes at least this much of it: less would hardly
-make the step shorter, and the prompt would never end."""
+MOST_FLOOR_TOKENS = 256
+LEAST_FLOOR_TOKENS = 16
+"""Between these, the floor is what takes as long as the rest of its step: less prefill would hardly
+make steps shorter, and the prompt would never end."""
 
-LEAST_BACKGROUND_TOKENS = 64
-"""Fewer tokens of background work are not worth a step with prefill, which is longer than one that
-only decodes, whatever it holds."""
+WORTHWHILE = 0.25
+"""Share of the floor that is worth a step with prefill, which is longer than one that only decodes
+whatever it holds."""
 
 STEPS_WITHOUT_BACKGROUND = 8
 """After so many steps background work gets its floor, whatever is due."""
@@ -187,19 +188,25 @@ def _shaped(
     target_s: float,
 ) -> tuple[int, tuple[Reason, ...]]:
     """The number brought to a size that is worth its step."""
+    floor = _floor_tokens(work, most_tokens)
+    worthwhile = WORTHWHILE * floor
     graph_room = work.graph_tokens - work.decodes
-    if tokens > graph_room >= LEAST_BACKGROUND_TOKENS and _launch_is_too_long(work, target_s):
-        return graph_room, (Reason.GRAPH_SIZE,)
-    floor = min(FLOOR_TOKENS, most_tokens)
-    if graph_room >= LEAST_BACKGROUND_TOKENS:
+    if graph_room >= worthwhile:
+        if tokens > graph_room and _launch_is_too_long(work, target_s):
+            return graph_room, (Reason.GRAPH_SIZE,)
         floor = min(floor, graph_room)
     if any(not each.is_background for each in found):
         return max(tokens, floor), ((Reason.PREFILL_FLOOR,) if tokens < floor else ())
-    if tokens >= LEAST_BACKGROUND_TOKENS or not found:
+    if tokens >= worthwhile or not found:
         return tokens, ()
     if work.carried.steps_without_background >= STEPS_WITHOUT_BACKGROUND:
         return floor, (Reason.PREFILL_FLOOR,)
     return 0, (Reason.DECODE_ONLY,)
+
+
+def _floor_tokens(work: Work, most_tokens: int) -> int:
+    balanced = _base_seconds(work) / work.step_time.mixed.prefill_token_s
+    return min(most_tokens, max(LEAST_FLOOR_TOKENS, min(MOST_FLOOR_TOKENS, int(balanced))))
 
 
 def _launch_is_too_long(work: Work, target_s: float) -> bool:
@@ -223,7 +230,7 @@ def _with_share(
         return _dealt_in_order(work, found, tokens, reasons)
     credit = min(
         work.carried.background_credit_tokens + BACKGROUND_SHARE * tokens,
-        2.0 * max(tokens, FLOOR_TOKENS),
+        2.0 * max(tokens, MOST_FLOOR_TOKENS),
     )
     needed = min(head.remaining_tokens, tokens)
     if not tokens - urgent < needed <= credit:

@@ -22,6 +22,10 @@ MIXED_PRIOR_MS = (3.2, 21.6, 2.3, 4.0, 1.0)
 million attention pairs. Both priors were fitted to a model of 8 billion parameters on one H200;
 they count as much as a handful of steps."""
 
+_PRIOR_KEPT = 0.97
+_LEAST_PRIOR = 0.01
+"""The prior fades with each step to what decides only where steps have shown nothing: a machine may
+be a hundred times slower than the one it comes from."""
 _PRIOR_SPREAD = 0.5
 """Standard deviation of the prior, as a share of its values."""
 _STEP_SPREAD = 0.05
@@ -140,6 +144,7 @@ class _Fit:
             self._refit()
 
     def _refit(self) -> None:
-        target = self._products + self._prior_weight @ self._prior
-        theta = np.linalg.solve(self._squares + self._prior_weight, target)
+        prior_weight = self._prior_weight * max(_LEAST_PRIOR, _PRIOR_KEPT**self.steps)
+        target = self._products + prior_weight @ self._prior
+        theta = np.linalg.solve(self._squares + prior_weight, target)
         self.theta = np.maximum(theta, _LEAST_SHARE_OF_PRIOR * self._prior)

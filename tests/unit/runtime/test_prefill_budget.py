@@ -13,7 +13,8 @@ from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.plan import Reason, StepPlan
 from headway_runtime.scheduling.planner import plan_step
 from headway_runtime.scheduling.prefill_budget import (
-    FLOOR_TOKENS,
+    LEAST_FLOOR_TOKENS,
+    MOST_FLOOR_TOKENS,
     STEPS_WITHOUT_BACKGROUND,
 )
 from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
@@ -169,8 +170,17 @@ def test_a_token_that_is_due_bounds_the_prefill() -> None:
 
 def test_a_prompt_with_a_ttft_gets_its_floor_whatever_is_due() -> None:
     found = plan(work(decodes=64, due=due(0.0)), [chat("a", 5000)])
-    assert found.limits.token_budget == 64 + FLOOR_TOKENS
+    # 3.2 and 2.3 ms for the step and its decodes, at 21.6 us a token.
+    assert found.limits.token_budget == 64 + 254
     assert Reason.PREFILL_FLOOR in found.reasons
+    larger = plan(work(decodes=200, due=due(0.0)), [chat("a", 5000)])
+    assert larger.limits.token_budget == 200 + MOST_FLOOR_TOKENS
+
+
+def test_the_floor_is_small_where_prefill_is_slow() -> None:
+    slow = StepTimeModel(mixed_prior_ms=(20.0, 1500.0, 300.0, 20.0, 100.0))
+    found = plan(work(decodes=4, due=due(0.0), step_time=slow), [chat("a", 200)])
+    assert found.limits.token_budget == 4 + LEAST_FLOOR_TOKENS + 9
 
 
 def test_background_work_waits_for_time_but_not_for_ever() -> None:
@@ -182,7 +192,7 @@ def test_background_work_waits_for_time_but_not_for_ever() -> None:
         assert found.carried.steps_without_background == step + 1
         in_hand = replace(in_hand, carried=found.carried)
     found = plan(in_hand, [batch("a", 5000)])
-    assert found.limits.token_budget == 64 + FLOOR_TOKENS
+    assert found.limits.token_budget == 64 + 254
     assert found.carried.steps_without_background == 0
 
 

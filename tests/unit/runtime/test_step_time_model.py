@@ -89,3 +89,16 @@ def test_its_coefficients_are_its_predictions(shape: StepShape) -> None:
         + cost.attention_pair_s * (shape.attention_pairs if shape.prefill_tokens else 0)
     )
     assert model.seconds(shape) == pytest.approx(by_hand_s)
+
+
+def test_it_learns_a_machine_that_is_fifty_times_slower_within_some_hundred_steps() -> None:
+    random, model = Random(3), StepTimeModel()  # noqa: S311 - no secret
+    for _ in range(400):
+        shape = a_step(random)
+        model.learn(shape, 50 * truth_s(shape) * random.lognormvariate(0, 0.05))
+    errors = sorted(
+        abs(model.seconds(shape) / (50 * truth_s(shape)) - 1)
+        for shape in (a_step(random) for _ in range(200))
+    )
+    assert errors[100] < 0.1
+    assert errors[190] < 0.3
