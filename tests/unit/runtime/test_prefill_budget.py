@@ -163,8 +163,9 @@ def test_with_time_enough_for_all_the_budget_is_the_engines_own() -> None:
 
 def test_a_token_that_is_due_bounds_the_prefill() -> None:
     found = plan(work(decodes=64, decode_context=30_000, due=due(0.025)), [chat("a", 5000)])
-    # 25 ms less 3.2 + 2.3 + 1.2 ms for the step itself, at 21.6 us a token and a little attention.
-    assert 800 < found.limits.token_budget - 64 < 850
+    # 25 ms less 3 to be early and 3.2 + 2.3 + 1.2 for the step itself, at 21.6 us a token and a
+    # little for attention.
+    assert 690 < found.limits.token_budget - 64 < 710
     assert Reason.TOKENS_DUE in found.reasons
 
 

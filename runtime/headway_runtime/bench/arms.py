@@ -1,0 +1,158 @@
+"""Arms: the ways of scheduling that are compared, as a document that the engine reads when idle.
+
+One engine process serves all of them, so that they share its memory, its graphs and its moment:
+:mod:`headway_runtime.bench.arm_scheduler` puts an arm in force. Further planners (Sarathi's
+constant-TBT chunking, Niyama's slack-based dynamic chunking) would be further values of
+:class:`Kind`.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from headway_runtime.policy import TrafficClass
+
+ARM_FILE = "arm.json"
+"""Name, in the run directory, of the document of the arm that is wanted."""
+
+APPLIED_FILE = "arm-applied.json"
+"""Name, in the run directory, of the engine's word on the arm that is in force."""
+
+TOKEN_BUDGETS = (384, 512, 768, 1024, 2048, 8192)
+LONG_PREFILL_THRESHOLDS = (0, 512)
+STATIC_BATCHES = (32, 64, 128, 256)
+
+
+class Kind(str, enum.Enum):
+    """Who decides what a step runs."""
+
+    STOCK = "stock"
+    """vLLM, with a static token budget."""
+    STATIC_BATCH = "static"
+    """vLLM, admitting a batch only when the one before it is completely done."""
+    HEADWAY = "headway"
+    """Headway's planner, from the classes' objectives."""
+
+
+class Order(str, enum.Enum):
+    """Order of waiting requests in vLLM's own scheduler."""
+
+    FCFS = "fcfs"
+    PRIORITY = "priority"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way of scheduling. What is None or 0 is as the engine was started.
+
+    Attributes:
+        kind: who decides.
+        token_budget: most tokens a step processes.
+        order: order of waiting requests.
+        long_prefill_threshold: most prompt tokens of one request in a step; 0 does not limit them.
+        batch: requests of a batch, with static batching.
+    """
+
+    kind: Kind
+    token_budget: int | None = None
+    order: Order = Order.FCFS
+    long_prefill_threshold: int = 0
+    batch: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Unique name, such as ``headway``, ``stock-512-fcfs-long512``, ``static-64``."""
+        if self.kind is Kind.HEADWAY:
+            return "headway"
+        if self.kind is Kind.STATIC_BATCH:
+            return f"static-{self.batch}"
+        long_prefill = f"-long{self.long_prefill_threshold}" if self.long_prefill_threshold else ""
+        return f"stock-{self.token_budget}-{self.order.value}{long_prefill}"
+
+
+@dataclass(frozen=True)
+class Seating:
+    """An arm as it is put in force.
+
+    Attributes:
+        arm: the arm.
+        serial: number of the run; the engine acknowledges it and writes it into its step log.
+        priorities: priority of each class in order PRIORITY; smaller runs earlier.
+    """
+
+    arm: Arm
+    serial: int
+    priorities: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The document."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Seating:
+        """Read a document.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
+        fields: dict[str, Any] = json.loads(text)
+        arm = dict(fields["arm"])
+        arm["kind"], arm["order"] = Kind(arm["kind"]), Order(arm["order"])
+        return cls(Arm(**arm), int(fields["serial"]), dict(fields["priorities"]))
+
+
+HEADWAY = Arm(Kind.HEADWAY)
+
+
+def priorities(classes: Sequence[TrafficClass]) -> dict[str, int]:
+    """Priorities that an operator would give: the sooner a first token is promised, the higher."""
+    promised = {each.name: each.ttft_ms or math.inf for each in classes}
+    ranks = sorted(set(promised.values()))
+    return {name: ranks.index(ttft_ms) for name, ttft_ms in promised.items()}
+
+
+def grid() -> list[Arm]:
+    """Every static setting of stock vLLM that a careful operator might try."""
+    return [
+        Arm(Kind.STOCK, budget, order, threshold)
+        for budget in TOKEN_BUDGETS
+        for order in Order
+        for threshold in LONG_PREFILL_THRESHOLDS
+        if threshold < budget
+    ]
+
+
+def static_batches() -> list[Arm]:
+    """Request-level static batching at several batch sizes."""
+    return [Arm(Kind.STATIC_BATCH, batch=size) for size in STATIC_BATCHES]
+
+
+_STOCK = re.compile(r"stock-(\d+)-(fcfs|priority)(?:-long(\d+))?\Z")
+_STATIC = re.compile(r"static-(\d+)\Z")
+
+
+def parse(name: str) -> Arm:
+    """The arm of this name; any numbers will do, not only those of the grid.
+
+    Raises:
+        ValueError: there is no such arm.
+    """
+    if name == HEADWAY.name:
+        return HEADWAY
+    if stock := _STOCK.match(name):
+        return Arm(Kind.STOCK, int(stock[1]), Order(stock[2]), int(stock[3] or 0))
+    if static := _STATIC.match(name):
+        return Arm(Kind.STATIC_BATCH, batch=int(static[1]))
+    raise ValueError(f"unknown arm {name!r}; there are headway, stock-512-priority, static-64 ...")
+
+
+def parse_all(names: Sequence[str]) -> list[Arm]:
+    """Arms by name; ``grid`` and ``static`` stand for all of theirs."""
+    groups = {"grid": grid(), "static": static_batches()}
+    return [arm for name in names for arm in groups.get(name, ()) or [parse(name)]]

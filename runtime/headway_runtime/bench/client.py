@@ -1,0 +1,161 @@
+"""Sends a workload to an OpenAI-compatible server, each request at its time whatever happens.
+
+The loop is open: no request waits for an answer to another one. What fails is a result like any
+other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+
+from headway_runtime.bench.outcome import Ending, Outcome
+from headway_runtime.bench.prompts import prompt_token_ids
+from headway_runtime.bench.workload import Request
+from headway_runtime.executors.vllm.request_class import CLASS_KEY
+
+_REFUSALS = (429, 503)
+_MAX_DETAIL = 200
+_LEAD_S = 0.0005
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where requests go.
+
+    Attributes:
+        url: of the server, without path.
+        model: served model name.
+        give_up_s: seconds after the start at which open requests are given up.
+    """
+
+    url: str
+    model: str
+    give_up_s: float
+
+
+def body(request: Request, model: str) -> bytes:
+    """The HTTP body of a request: prompt as token ids, output of exactly the length asked for."""
+    return json.dumps(
+        {
+            "model": model,
+            "prompt": prompt_token_ids(request),
+            "max_tokens": request.output_tokens,
+            "ignore_eos": True,
+            "temperature": 0,
+            "stream": True,
+            # A server that falls behind sends several tokens at once: its usage counts them.
+            "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+            "vllm_xargs": {CLASS_KEY: request.class_name},
+        },
+        separators=(",", ":"),
+    ).encode("ascii")
+
+
+async def offer(
+    requests: Sequence[Request], bodies: Sequence[bytes], target: Target, start_s: float
+) -> list[Outcome]:
+    """Offer requests in an open loop.
+
+    Args:
+        requests: in order of arrival.
+        bodies: what is sent for each.
+        target: where they go.
+        start_s: start of the run on the monotonic clock, which all processes share.
+
+    Returns:
+        One outcome a request, in the same order.
+    """
+    # A connection each: a kept one may be closed by the server just as it is used again.
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=30)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        tasks = []
+        for request, content in zip(requests, bodies, strict=True):
+            await _until(start_s + request.arrival_s)
+            exchange = _Exchange(request, target, start_s)
+            tasks.append(asyncio.create_task(exchange.run(session, content)))
+        return list(await asyncio.gather(*tasks))
+
+
+async def _until(time_s: float) -> None:
+    # Timers may be late by a fraction of a millisecond, never early.
+    left_s = time_s - time.monotonic() - _LEAD_S
+    if left_s > 0:
+        await asyncio.sleep(left_s)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, request: Request, target: Target, start_s: float) -> None:
+        self._request = request
+        self._target = target
+        self._start_s = start_s
+        self._token_s: list[float] = []
+
+    def _now_s(self) -> float:
+        return time.monotonic() - self._start_s
+
+    async def run(self, session: aiohttp.ClientSession, content: bytes) -> Outcome:
+        sent_s = self._now_s()
+        try:
+            async with asyncio.timeout(max(0.0, self._target.give_up_s - sent_s)):
+                ending, detail = await self._exchange(session, content)
+        except TimeoutError:
+            ending, detail = Ending.TIMED_OUT, ""
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            ending, detail = Ending.FAILED, f"{type(error).__name__}: {error}"
+        return Outcome(
+            class_name=self._request.class_name,
+            prompt_tokens=self._request.prompt_tokens,
+            output_tokens=self._request.output_tokens,
+            planned_s=self._request.arrival_s,
+            sent_s=sent_s,
+            ending=ending,
+            ended_s=self._now_s(),
+            token_s=tuple(self._token_s),
+            detail=detail[:_MAX_DETAIL],
+        )
+
+    async def _exchange(self, session: aiohttp.ClientSession, content: bytes) -> tuple[Ending, str]:
+        headers = {"Content-Type": "application/json"}
+        url = f"{self._target.url}/v1/completions"
+        async with session.post(url, data=content, headers=headers) as response:
+            if response.status in _REFUSALS:
+                return Ending.REFUSED, f"HTTP {response.status}"
+            if response.status != 200:  # noqa: PLR2004 - HTTP's OK
+                return Ending.FAILED, f"HTTP {response.status}: {await response.text()}"
+            return await self._read(response)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> tuple[Ending, str]:
+        rest = b""
+        async for chunk in response.content.iter_any():
+            now_s = self._now_s()
+            *events, rest = (rest + chunk).split(b"\n\n")
+            for event in _json_events(events):
+                if "error" in event:
+                    return Ending.FAILED, json.dumps(event["error"])
+                self._came(event, now_s)
+        missing = self._request.output_tokens - len(self._token_s)
+        if missing:
+            return Ending.FAILED, f"{missing} tokens are missing"
+        return Ending.COMPLETE, ""
+
+    def _came(self, event: dict[str, object], now_s: float) -> None:
+        usage = event.get("usage")
+        if isinstance(usage, dict):
+            new = int(usage["completion_tokens"]) - len(self._token_s)
+            self._token_s.extend([now_s] * new)
+
+
+def _json_events(events: Sequence[bytes]) -> Iterator[dict[str, object]]:
+    for event in events:
+        data = event.strip().removeprefix(b"data:").strip()
+        if data and data != b"[DONE]":
+            yield json.loads(data)
