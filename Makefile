@@ -58,6 +58,17 @@ bench-push: environment ## time for a decision to reach 1,000 pods, into docs/re
 bench-operator: environment ## 1,000 services on fake nodes, into docs/results/operator.json (20 minutes, own cluster)
 	@$(PYTHON) -m tests.scale.operator docs/results/operator.json
 
+BENCH_STATE ?= $(HOME)/headway-bench
+SHAPE ?= qwen3-8b
+.PHONY: bench-gpu
+bench-gpu: ## on a machine with a GPU and vLLM: BENCH="--scenarios ... --arms ..." (15 minutes or more)
+	@PYTHONPATH=runtime python3 -m headway_runtime.bench.server start --state $(BENCH_STATE) --shape $(SHAPE)
+	@PYTHONPATH=runtime python3 -m headway_runtime.bench.run --state $(BENCH_STATE) --out $(BENCH_STATE)/results $(BENCH)
+
+.PHONY: report-gpu
+report-gpu: environment ## RESULTS="lease-1.tar.gz ..." into docs/results/gpu.json and gpu.md
+	@$(PYTHON) -m headway_runtime.bench.report $(RESULTS) --json docs/results/gpu.json
+
 .PHONY: bench-planner
 bench-planner: environment ## what planning costs beside a real vLLM scheduler, into docs/results/planner.json (1 minute)
 	@$(PYTHON) -m tests.scale.planner docs/results/planner.json

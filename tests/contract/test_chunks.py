@@ -151,3 +151,43 @@ def test_draft_tokens_leave_budgets_to_the_policy(make: Any) -> None:
     engine = make(policy(classes=CLASSES))
     engine.scheduler.num_spec_tokens = 2
     assert work_watch(engine.scheduler) is None
+
+
+def test_a_prompt_that_gets_no_blocks_holds_up_nobody(make: Any, plans: list[StepPlan]) -> None:
+    engine = make(policy(classes=CLASSES), blocks=70)
+    engine.add("batch", "batch", prompt_tokens=1000)
+    engine.step()
+    engine.step()
+    engine.add("chat", "chat", prompt_tokens=700)
+    stood_still = sum(not output.total_num_scheduled_tokens for output in engine.run())
+    assert plans[2].chunks == {"batch": 0}
+    assert plans[2].admits
+    assert stood_still <= 2
+    assert engine.admitted == ["batch", "chat"]
+
+
+def test_chunks_and_budgets_hold_under_full_kv_blocks_with_aborts(
+    make: Any, plans: list[StepPlan]
+) -> None:
+    engine, random = make(policy(classes=CLASSES), blocks=60), Random(11)  # noqa: S311 - no secret
+    sent = ended = standing = 0
+    for _ in range(3000):
+        while len(engine.scheduler.requests) < 20:
+            engine.add(
+                f"r{sent}",
+                random.choice(("chat", "batch")),
+                prompt_tokens=random.randint(1, 500),
+                output_tokens=random.randint(1, 80),
+            )
+            sent += 1
+        output = engine.step()
+        assert output.total_num_scheduled_tokens <= plans[-1].limits.token_budget
+        standing = 0 if output.total_num_scheduled_tokens else standing + 1
+        assert standing < 3
+        if random.random() < 0.05:
+            name = random.choice(list(engine.scheduler.requests))
+            engine.scheduler.finish_requests(name, RequestStatus.FINISHED_ABORTED)
+            ended += 1
+    assert engine.record.preemptions_total > 20
+    assert engine.record.failed_total == 0
+    assert sent - ended > 200

@@ -35,6 +35,8 @@ class Reason(str, enum.Enum):
     """A request without a TTFT goes first: it has waited for its share."""
     URGENT_PREFILL_FIRST = "UrgentPrefillFirst"
     """A running prompt was held back for a more urgent one."""
+    RESERVED = "Reserved"
+    """Slots or KV blocks are kept free for requests with a TTFT."""
     CLASS_LIMIT = "ClassLimit"
     """Requests are held back: as many of their class run as may."""
 
@@ -101,6 +103,7 @@ class StepPlan:
             with requests that may run.
         chunks: most tokens of a running request whose prompt is being computed, by request id; 0
             leaves it out of the step. Those that are not in it get what the budget leaves them.
+        admits: waiting requests were given prompt tokens.
         first: id of a waiting request that goes in front of all others in this step.
         late: ids of waiting requests that cannot keep their TTFT any more: they give way to those
             that can.
@@ -112,6 +115,7 @@ class StepPlan:
     reasons: tuple[Reason, ...] = ()
     turns: tuple[Turn, ...] = ()
     chunks: Mapping[str, int] = field(default_factory=dict)
+    admits: bool = False
     first: str | None = None
     late: tuple[str, ...] = ()
     carried: Carried = field(default_factory=Carried)

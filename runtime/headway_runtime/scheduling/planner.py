@@ -1,25 +1,24 @@
 """One step, from view to plan.
 
 view -> limits (what the policy lets a step take on) -> order (who goes next) -> class limits (who
-has to wait) -> prefill (how much of whose prompt, by what is due) -> plan
+has to wait) -> lateness (whose TTFT is given up) -> prefill (how much of whose prompt, by what is
+due) -> reserve (what background work leaves free) -> plan
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice, takewhile
 
 from headway_runtime.scheduling.lanes import admit, place_newcomers
+from headway_runtime.scheduling.lateness import late_requests
 from headway_runtime.scheduling.lazy import merged
 from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes, place
 from headway_runtime.scheduling.plan import Placement, Reason, StepPlan
 from headway_runtime.scheduling.prefill_budget import LOOKS, candidates, decide_prefill
+from headway_runtime.scheduling.reserve import most_running
 from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest, Work
-
-LATE_A_STEP = 32
-"""Most waiting requests that one step finds to be late."""
 
 
 class PlanOverdueError(Exception):
@@ -78,25 +77,24 @@ def _with_class_limits(
 def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
     """The plan with prompt tokens chosen by what is due."""
     decode_tokens = work.decodes * view.tokens_per_decode
-    waiting = _front(view, plan.placements)
-    late = _late(work, waiting)
-    slots = max(0, plan.limits.max_batch_size - view.running)
     most_tokens = max(0, plan.limits.token_budget - decode_tokens)
+    waiting = _front(view, plan.placements)
+    late = late_requests(work, waiting)
+    slots = max(0, plan.limits.max_batch_size - view.running)
     found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)
-    prefill = decide_prefill(
-        work,
-        found,
-        most_tokens,
-        more_wait=slots > LOOKS and len(waiting) + view.unseen > LOOKS,
-    )
+    more_wait = slots > LOOKS and len(waiting) + view.unseen > LOOKS
+    prefill = decide_prefill(work, found, most_tokens, more_wait=more_wait)
+    batch = most_running(work, found, view.running, plan.limits.max_batch_size)
+    reserved = (Reason.RESERVED,) if batch < plan.limits.max_batch_size else ()
     budget = min(plan.limits.token_budget, max(1, decode_tokens + prefill.tokens))
     return replace(
         plan,
-        limits=Limits(budget, plan.limits.max_batch_size),
+        limits=Limits(budget, batch),
         chunks=prefill.chunks,
+        admits=prefill.admits,
         first=prefill.first,
         late=late,
-        reasons=(*plan.reasons, *prefill.reasons),
+        reasons=(*plan.reasons, *prefill.reasons, *reserved),
         carried=prefill.carried,
     )
 
@@ -117,20 +115,6 @@ def _front(view: StepView, placements: Sequence[Placement]) -> Sequence[WaitingR
 def _behind(view: StepView) -> list[int]:
     """Positions of newcomers that stay where they are."""
     return list(range(len(view.front), len(view.front) + len(view.unsettled)))
-
-
-def _late(work: Work, waiting: Sequence[WaitingRequest]) -> tuple[str, ...]:
-    """Requests at the front that would miss their TTFT even if they went next."""
-    per_token_s = work.step_time.mixed.prefill_token_s
-
-    def is_late(request: WaitingRequest) -> bool:
-        promised = request.traffic_class
-        if request.is_late or promised is None or promised.ttft_ms is None:
-            return False
-        first_token_s = work.free_s + per_token_s * request.prefill_tokens
-        return first_token_s > request.arrival_s + promised.ttft_ms / 1000
-
-    return tuple(each.request_id for each in takewhile(is_late, islice(waiting, LATE_A_STEP)))
 
 
 def _stop_if_late(is_overdue: Callable[[], bool]) -> None:

@@ -13,7 +13,7 @@ from math import inf
 
 from headway_runtime.scheduling.order import BACKGROUND, urgency_of
 from headway_runtime.scheduling.plan import Reason
-from headway_runtime.scheduling.prefill_cost import chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.slack import step_time_target
 from headway_runtime.scheduling.view import Carried, Prefill, Urgency, WaitingRequest, Work
 
@@ -67,6 +67,7 @@ class PrefillBudget:
     Attributes:
         tokens: at most so many of all requests together.
         chunks: at most so many of a running request.
+        admits: some are for requests that wait.
         first: a waiting background request that goes before all others in this step.
         reasons: why.
         carried: for the next step.
@@ -74,6 +75,7 @@ class PrefillBudget:
 
     tokens: int
     chunks: dict[str, int]
+    admits: bool
     first: str | None
     reasons: tuple[Reason, ...]
     carried: Carried
@@ -112,8 +114,11 @@ def candidates(
             found.append(
                 Candidate(request, 0, each.prefill_tokens, urgency_of(request), is_running=False)
             )
+    running_first = work.carried.running_first_steps > 0
     # Those that run go first among equals: they hold KV blocks.
-    found.sort(key=lambda each: (each.urgency, not each.is_running))
+    found.sort(
+        key=lambda each: (running_first and not each.is_running, each.urgency, not each.is_running)
+    )
     return found
 
 
@@ -147,7 +152,7 @@ def decide_prefill(
         more_wait: others wait behind those.
     """
     target_s = step_time_target(work)
-    left_s = inf if target_s is None else target_s - _base_seconds(work)
+    left_s = inf if target_s is None else target_s - base_seconds(work)
     tokens = _fitting(work, found, left_s, most_tokens, more_wait=more_wait)
     if tokens is None:
         # All there is fits: the engine may as well have all of its budget.
@@ -156,12 +161,6 @@ def decide_prefill(
         return _with_share(work, found, most_tokens, ())
     tokens, more = _shaped(work, found, tokens, most_tokens, target_s)
     return _with_share(work, found, tokens, (Reason.TOKENS_DUE, *more))
-
-
-def _base_seconds(work: Work) -> float:
-    """Length of a step with prefill before any of it."""
-    cost = work.step_time.mixed
-    return cost.step_s + cost.decode_s * work.decodes + cost.context_token_s * work.decode_context
 
 
 def _fitting(
@@ -188,7 +187,7 @@ def _shaped(
     target_s: float,
 ) -> tuple[int, tuple[Reason, ...]]:
     """The number brought to a size that is worth its step."""
-    floor = _floor_tokens(work, most_tokens)
+    floor = _floor_tokens(work, found, most_tokens)
     worthwhile = WORTHWHILE * floor
     graph_room = work.graph_tokens - work.decodes
     if graph_room >= worthwhile:
@@ -204,8 +203,9 @@ def _shaped(
     return 0, (Reason.DECODE_ONLY,)
 
 
-def _floor_tokens(work: Work, most_tokens: int) -> int:
-    balanced = _base_seconds(work) / work.step_time.mixed.prefill_token_s
+def _floor_tokens(work: Work, found: Sequence[Candidate], most_tokens: int) -> int:
+    computed_tokens = found[0].computed_tokens if found else 0
+    balanced = chunk_tokens(work.step_time.mixed, computed_tokens, base_seconds(work))
     return min(most_tokens, max(LEAST_FLOOR_TOKENS, min(MOST_FLOOR_TOKENS, int(balanced))))
 
 
@@ -250,11 +250,12 @@ def _dealt_in_order(
     work: Work, order: Sequence[Candidate], tokens: int, reasons: tuple[Reason, ...]
 ) -> PrefillBudget:
     """The tokens dealt out, to each as many as it can use and the rest to the next."""
-    chunks, background, left = {}, 0, tokens
+    chunks, background, left, admits = {}, 0, tokens, False
     for each in order:
         chunk = min(each.remaining_tokens, left)
         left -= chunk
         background += chunk if each.is_background else 0
+        admits |= chunk > 0 and not each.is_running
         if each.is_running:
             chunks[each.request.request_id] = chunk
     steps = 0
@@ -262,8 +263,12 @@ def _dealt_in_order(
         steps = work.carried.steps_without_background + 1
     if _overtakes(order):
         reasons = (*reasons, Reason.URGENT_PREFILL_FIRST)
-    carried = replace(work.carried, steps_without_background=steps)
-    return PrefillBudget(tokens, chunks, None, reasons, carried)
+    carried = replace(
+        work.carried,
+        steps_without_background=steps,
+        running_first_steps=max(0, work.carried.running_first_steps - 1),
+    )
+    return PrefillBudget(tokens, chunks, admits, None, reasons, carried)
 
 
 def _overtakes(order: Sequence[Candidate]) -> bool:

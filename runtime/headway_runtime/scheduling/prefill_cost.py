@@ -5,6 +5,13 @@ from __future__ import annotations
 from math import inf, sqrt
 
 from headway_runtime.scheduling.step_time_model import Coefficients
+from headway_runtime.scheduling.view import Work
+
+
+def base_seconds(work: Work) -> float:
+    """Length of a step with prefill before any of it."""
+    cost = work.step_time.mixed
+    return cost.step_s + cost.decode_s * work.decodes + cost.context_token_s * work.decode_context
 
 
 def chunk_seconds(cost: Coefficients, computed_tokens: int, tokens: float) -> float:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from headway_runtime.scheduling.prefill_cost import base_seconds
 from headway_runtime.scheduling.view import Work
 
-LONGEST_STEP_S = 0.25
-"""Longest step that is aimed at while any token is due, however much time there is: requests that
-arrive meanwhile wait for its end."""
-
-LEAD = 0.1
-"""Tokens are aimed at this share of their target before they are due. That costs nothing, as it is
-gained once and kept; without it requests of few tokens would be late by the error of a single
-step."""
+STEPS_IN_A_TTFT = 4
+"""No step is longer than this part of the tightest TTFT: a request that arrives waits for the two
+steps that may be under way, and then for its own."""
 
 
 def step_time_target(work: Work) -> float | None:
-    """Seconds from when the engine is free until the first token would be late.
+    """Seconds from when the engine is free that the next step may take.
 
-    None where no decoding request has a TPOT target: nobody then minds long steps.
+    Until the first token would be late, and no longer than arrivals can wait. None where nobody was
+    promised anything: nobody then minds long steps.
     """
-    if not work.due:
-        return None
-    first_s = min(each.due_s - LEAD * each.tpot_s for each in work.due)
-    return min(LONGEST_STEP_S, first_s - work.free_s)
+    limits = [each.due_s - work.free_s for each in work.due]
+    if work.tightest_ttft_s is not None:
+        # With less prefill than takes as long as the rest of it, a step is hardly shorter.
+        least_s = 2 * base_seconds(work)
+        limits.append(max(least_s, work.tightest_ttft_s / STEPS_IN_A_TTFT))
+    return min(limits, default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.step_time_model import StepTimeModel
@@ -110,6 +110,9 @@ class TokenDue:
     tpot_s: float
 
 
+STEPS_AFTER_A_REFUSAL = 8
+
+
 @dataclass(frozen=True)
 class Carried:
     """What is carried from one step to the next.
@@ -118,10 +121,22 @@ class Carried:
         background_credit_tokens: prompt tokens that background work may compute before work with a
             deadline does.
         steps_without_background: steps in a row in which waiting background work got nothing.
+        running_first_steps: for so many more steps prompts that run go before those that wait,
+            however urgent: the engine could not admit those.
     """
 
     background_credit_tokens: float = 0.0
     steps_without_background: int = 0
+    running_first_steps: int = 0
+
+    @property
+    def after_a_refusal(self) -> Carried:
+        """The same after a step in which the engine admitted nobody although the plan did.
+
+        Without it, a running prompt held back for one that gets no KV blocks would hold on to its
+        own, and both would wait for ever.
+        """
+        return replace(self, running_first_steps=STEPS_AFTER_A_REFUSAL)
 
 
 @dataclass(frozen=True)
@@ -136,6 +151,8 @@ class Work:
         decode_context: tokens before those.
         due: their next tokens with a target, for each target the most pressed one.
         prefills: running requests that compute their prompts.
+        tightest_ttft_s: least TTFT of any class, in seconds; None where there is none.
+        kv_usage: share of KV blocks in use, 0 to 1.
         graph_tokens: largest step that runs as a CUDA graph; 0 where there are none.
         eager_launch_s: time it takes to launch a larger one.
         carried: from the step before.
@@ -148,6 +165,8 @@ class Work:
     decode_context: int = 0
     due: Sequence[TokenDue] = ()
     prefills: Sequence[Prefill] = ()
+    tightest_ttft_s: float | None = None
+    kv_usage: float = 0.0
     graph_tokens: int = 0
     eager_launch_s: float = 0.0
     carried: Carried = field(default_factory=Carried)

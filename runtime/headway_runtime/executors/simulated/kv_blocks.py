@@ -8,6 +8,8 @@ from headway_runtime.executors.simulated.request import Request
 class KvBlocks:
     """Counts the blocks that requests hold; which ones does not matter here.
 
+    Blocks that the prefix cache saves are counted as if each request had its own.
+
     Args:
         count: blocks there are.
         block_tokens: tokens in each.
@@ -15,7 +17,7 @@ class KvBlocks:
 
     def __init__(self, count: int, block_tokens: int = 16) -> None:
         self._count = count
-        self._block_tokens = block_tokens
+        self.block_tokens = block_tokens
         self._used = 0
 
     @property
@@ -27,13 +29,17 @@ class KvBlocks:
         """Whether there are enough for so many tokens at all."""
         return self._blocks(tokens) <= self._count
 
+    def can_grow(self, request: Request, tokens: int) -> bool:
+        """Whether a request could get what it needs for so many tokens."""
+        return self._used + self._blocks(tokens - request.room) <= self._count
+
     def grow(self, request: Request, tokens: int) -> bool:
         """Give a request what it needs for so many tokens; False, and nothing, if there is not."""
-        missing = self._blocks(tokens - request.room)
-        if self._used + missing > self._count:
+        if not self.can_grow(request, tokens):
             return False
+        missing = self._blocks(tokens - request.room)
         self._used += missing
-        request.room += missing * self._block_tokens
+        request.room += missing * self.block_tokens
         return True
 
     def free(self, request: Request) -> None:
@@ -42,4 +48,4 @@ class KvBlocks:
         request.room = 0
 
     def _blocks(self, tokens: int) -> int:
-        return max(0, -(-tokens // self._block_tokens))
+        return max(0, -(-tokens // self.block_tokens))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from headway_runtime.executors.simulated.batch import Step
 from headway_runtime.executors.simulated.report import ClassReport
 from headway_runtime.executors.simulated.request import Request
+from headway_runtime.executors.simulated.step import Step
 from headway_runtime.policy import TrafficClass
 
 WINDOW_SECONDS = 15.0
@@ -96,6 +96,10 @@ class Measurements:
         kept = self._classes
         self._classes = {name: kept.get(name, _ClassMeasurements()) for name in classes}
 
+    def preempted(self, requests: int) -> None:
+        """So many running requests lost their KV blocks."""
+        self.counts = replace(self.counts, preemptions=self.counts.preemptions + requests)
+
     def stepped(self, began: float, ended: float, step: Step) -> None:
         """A step ended."""
         counts = self.counts
@@ -103,7 +107,7 @@ class Measurements:
             counts.steps + 1,
             counts.scheduled_tokens + step.tokens,
             counts.step_seconds + ended - began,
-            counts.preemptions + step.preemptions,
+            counts.preemptions,
         )
         self._spans.append((began, ended))
         while self._spans[0][1] < ended - BUSY_SECONDS:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from headway_runtime.executors.simulated.request import Request
 from headway_runtime.policy import TrafficClass
@@ -20,10 +21,24 @@ class WaitingQueue:
 
     Args:
         class_of: tells a request's class.
+        priorities: of classes by name, where the engine has an order of its own; nothing is to be
+            settled then.
+        block_tokens: tokens of a block of the prefix cache.
+
+    Attributes:
+        first: id of a request that goes in front of all others for now.
     """
 
-    def __init__(self, class_of: ClassOf) -> None:
+    def __init__(
+        self,
+        class_of: ClassOf,
+        priorities: Mapping[str, int] | None = None,
+        block_tokens: int = 16,
+    ) -> None:
         self._class_of = class_of
+        self._priorities = priorities
+        self._block_tokens = block_tokens
+        self.first: str | None = None
         self._front: deque[Request] = deque()
         self._lanes: list[deque[Request]] = []
         self._unsettled: deque[Request] = deque()
@@ -54,28 +69,61 @@ class WaitingQueue:
 
     @property
     def head(self) -> Request | None:
-        """The request that is admitted next."""
-        return next((part[0] for part in self._parts if part), None)
+        """The request that is admitted next.
+
+        One that lost its KV blocks is passed over until all its steps under way are done.
+        """
+        ready = (each for each in self._everybody if not each.steps_under_way)
+        head = next(ready, None)
+        if self.first is None:
+            return head
+        return next((each for each in self._everybody if self._is_first(each)), head)
 
     def take(self) -> Request:
         """Take the head out.
 
         Raises:
-            StopIteration: nobody waits.
+            ValueError: nobody may be admitted.
         """
-        return next(part for part in self._parts if part).popleft()
+        head = self.head
+        if head is None:
+            raise ValueError("nobody may be admitted")
+        self.remove(head)
+        return head
+
+    def remove(self, request: Request) -> None:
+        """A request waits no more."""
+        for part in self._parts:
+            if request in part:
+                part.remove(request)
+                return
 
     def append(self, request: Request) -> None:
         """A request has arrived."""
-        self._unsettled.append(request)
+        if self._priorities is None:
+            self._unsettled.append(request)
+        else:
+            insort(self._unsettled, request, key=self._rank)
 
     def put_back(self, request: Request) -> None:
         """A request that ran comes first again."""
-        self._front.appendleft(request)
+        if self._priorities is None:
+            self._front.appendleft(request)
+        else:
+            self.append(request)
+
+    def give_way(self, request_ids: Sequence[str]) -> None:
+        """These requests are late: they are to be put in order anew."""
+        late = set(request_ids)
+        for part in self._parts if late else ():
+            for request in [each for each in part if each.request_id in late]:
+                request.late = True
+                part.remove(request)
+                self._unsettled.append(request)
 
     def unsettle(self, lanes: int) -> None:
         """Classes have changed: the order means nothing any more, and there are other lanes."""
-        everybody = [request for part in self._parts for request in part]
+        everybody = list(self._everybody)
         self._front.clear()
         self._lanes = [deque() for _ in range(lanes)]
         self._unsettled = deque(sorted(everybody, key=lambda request: request.arrival.at))
@@ -104,6 +152,10 @@ class WaitingQueue:
                 self._lanes[turn.lane].insert(turn.position, request)
 
     @property
+    def _everybody(self) -> Iterator[Request]:
+        return (request for part in self._parts for request in part)
+
+    @property
     def _parts(self) -> tuple[deque[Request], ...]:
         return (self._front, *self._lanes, self._unsettled)
 
@@ -111,4 +163,17 @@ class WaitingQueue:
         return Lazy(len(part), lambda index: self._seen(part[index]))
 
     def _seen(self, request: Request) -> WaitingRequest:
-        return WaitingRequest(request.request_id, request.arrival.at, self._class_of(request))
+        return WaitingRequest(
+            request.request_id,
+            request.arrival.at,
+            self._class_of(request),
+            prefill_tokens=request.known - request.cached(self._block_tokens),
+            is_late=request.late,
+        )
+
+    def _is_first(self, request: Request) -> bool:
+        return request.request_id == self.first and not request.steps_under_way
+
+    def _rank(self, request: Request) -> tuple[int, float]:
+        priorities = self._priorities or {}
+        return priorities.get(request.arrival.class_name, 0), request.arrival.at

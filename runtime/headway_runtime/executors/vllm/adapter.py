@@ -18,8 +18,9 @@ from headway_runtime.executors.vllm.running_classes import RunningClasses
 from headway_runtime.executors.vllm.waiting_queue import QueueView, WaitingQueue
 from headway_runtime.executors.vllm.work_support import work_watch
 from headway_runtime.policy import Mode, Policy, TrafficClass
+from headway_runtime.scheduling.pace import tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
-from headway_runtime.scheduling.view import Lane, Limits, StepView
+from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
 
 Release = tuple[int, int]
 """Major and minor version of vLLM."""
@@ -74,6 +75,7 @@ class Adapter:
         self._classifier = None if policy is None else Classifier(policy, self._late)
         if self._work is not None:
             self._work.reclassified(self._class_of)
+            self._work.tightest_ttft_s = tightest_ttft_s(policy.classes if policy else ())
         limited = _limited(policy)
         self._running = RunningClasses(policy) if policy is not None and limited else None
         self._gather()
@@ -104,8 +106,14 @@ class Adapter:
             lanes=self._lanes(queue, admits=admits) if queue.lanes else (),
             front=queue.front,
             unseen=queue.unseen,
-            work=self._work.work(time.monotonic(), time.time()) if self._work else None,
+            work=self._work_in_hand(),
         )
+
+    def _work_in_hand(self) -> Work | None:
+        if self._work is None:
+            return None
+        kv_usage = self._scheduler.kv_cache_manager.usage
+        return self._work.work(time.monotonic(), time.time(), kv_usage)
 
     def _lanes(self, queue: QueueView, *, admits: bool) -> tuple[Lane, ...]:
         if self._running is None:
@@ -122,6 +130,7 @@ class Adapter:
         self._queue.take_turns(self._scheduler.waiting, plan.turns)
         if self._work is not None:
             self._work.carried = plan.carried
+            self._work.is_to_admit = plan.admits
             self._late.update(plan.late)
             self._queue.give_way(self._scheduler.waiting, plan.late)
             if plan.first is not None:
@@ -160,6 +169,9 @@ class Adapter:
             self._admitted(each.req_id)
         for name in output.scheduled_cached_reqs.resumed_req_ids:
             self._admitted(name)
+        if not (output.scheduled_new_reqs or output.scheduled_cached_reqs.resumed_req_ids):
+            self._work.nobody_admitted()
+        self._work.is_to_admit = False
         self._work.scheduled(output.num_scheduled_tokens, decided_s, self._scheduler.running)
 
     def launched(self, at_s: float) -> None:

@@ -9,15 +9,9 @@ from typing import Any
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.decode_clock import DecodeClocks
 from headway_runtime.scheduling.engine_clock import EngineClock
+from headway_runtime.scheduling.pace import aimed_tpot_s
 from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.view import Carried, Prefill, TokenDue, Work
-
-TPOT_MARGIN = 0.03
-"""Tokens are aimed at so much before they are due: steps are not as long as predicted."""
-
-_LATE_TPOT_FACTOR = 2
-"""A request that missed its TTFT has missed its objectives: its tokens may come so much later,
-which leaves time to those that have not."""
 
 _RECONCILE_AFTER_STEPS = 64
 
@@ -43,11 +37,7 @@ class _Request:
     @property
     def tpot_s(self) -> float | None:
         """The time between tokens to aim at."""
-        promised = self.traffic_class
-        if promised is None or promised.tpot_ms is None:
-            return None
-        factor = _LATE_TPOT_FACTOR if self.is_late else 1
-        return (1 - TPOT_MARGIN) * factor * promised.tpot_ms / 1000
+        return aimed_tpot_s(self.traffic_class, is_late=self.is_late)
 
 
 class WorkWatch:
@@ -60,13 +50,16 @@ class WorkWatch:
     def __init__(self, clock: EngineClock) -> None:
         self.clock = clock
         self.carried = Carried()
+        self.is_to_admit = False
+        """Whether the plan of the step gives prompt tokens to requests that wait."""
+        self.tightest_ttft_s: float | None = None
         self._requests: dict[str, _Request] = {}
         self._prefills: dict[str, _Request] = {}
         self._unseen: dict[str, _Request] = {}
         self._decodes = DecodeClocks()
         self._odd_steps = 0
 
-    def work(self, monotonic_s: float, epoch_s: float) -> Work:
+    def work(self, monotonic_s: float, epoch_s: float, kv_usage: float) -> Work:
         """What it has in hand, with times since the epoch."""
         offset_s = epoch_s - monotonic_s
         free_s = self.clock.free_s(monotonic_s)
@@ -79,6 +72,8 @@ class WorkWatch:
             decode_context=self._decodes.context_tokens,
             due=tuple([TokenDue(each.due_s + offset_s, each.tpot_s) for each in due]),
             prefills=tuple([_prefill(name, each) for name, each in self._prefills.items()]),
+            tightest_ttft_s=self.tightest_ttft_s,
+            kv_usage=kv_usage,
             graph_tokens=self.clock.graph_tokens,
             eager_launch_s=self.clock.eager_launch_s,
             carried=self.carried,
@@ -91,6 +86,11 @@ class WorkWatch:
             known = _Request(request, traffic_class, is_late)
             self._requests[request.request_id] = known
         self._prefills[request.request_id] = known
+
+    def nobody_admitted(self) -> None:
+        """The engine has admitted nobody in this step."""
+        if self.is_to_admit:
+            self.carried = self.carried.after_a_refusal
 
     def reclassified(self, traffic_class_of: Callable[[Any], TrafficClass | None]) -> None:
         """Classes have changed; ``traffic_class_of`` tells the class of vLLM's requests."""
