@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -136,10 +137,9 @@ def test_a_step_is_lowered_for_tokens_that_are_due(make: Any) -> None:
     engine.add("chat", "chat", prompt_tokens=16, output_tokens=500)
     engine.step()
     work = work_of(engine)
-    # A machine on which a token takes 10 ms, and a step nothing else.
+    # A machine on which a prompt token takes 10 ms.
     slow = work.clock.step_time._mixed
-    slow.theta = slow.theta * 0 + 1e-9
-    slow.theta[1] = 10.0
+    slow.coefficients = replace(slow.coefficients, prefill_token_s=0.01)
     engine.add("batch", "batch", prompt_tokens=2000)
     output = engine.step()
     assert output.num_scheduled_tokens.get("batch", 0) < 64

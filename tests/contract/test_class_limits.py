@@ -94,7 +94,7 @@ def test_the_batch_is_filled_in_the_same_step(make: Any) -> None:
     engine = make(limited())
     send(engine, "batch", 20, prompt_tokens=2, output_tokens=9)
     send(engine, "none", 20, prompt_tokens=2, output_tokens=9)
-    for _ in range(2):
+    for _ in range(3):
         engine.step()
     # One of the 16 slots is kept for requests with a TTFT.
     assert running(engine) == {"batch": 2, "none": 13}

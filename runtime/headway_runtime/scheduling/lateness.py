@@ -14,8 +14,8 @@ from headway_runtime.scheduling.view import Prefill, WaitingRequest, Work
 LOOKS = 64
 """Most waiting requests that are looked at in a step."""
 
-LATE_A_STEP = 32
-"""Most of them that one step finds to be late."""
+LATE_A_STEP = 8
+"""Most of them that one step gives up: each is put in order anew, which takes time."""
 
 _LEAST_TOKENS_A_STEP = 64
 

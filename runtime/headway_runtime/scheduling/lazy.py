@@ -31,6 +31,29 @@ class Lazy(Sequence[_Item], Generic[_Item]):
         return self._item(index % self._length)
 
 
+class Remembered(Sequence[_Item], Generic[_Item]):
+    """Another sequence whose items are computed once, however often they are looked at."""
+
+    def __init__(self, items: Sequence[_Item]) -> None:
+        self._items = items
+        self._known: dict[int, _Item] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> _Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[_Item]: ...
+    def __getitem__(self, index: int | slice) -> _Item | Sequence[_Item]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        known = self._known.get(index)
+        if known is None:
+            known = self._known[index] = self._items[index]
+        return known
+
+
 def merged(
     items: Sequence[_Item], others: Sequence[_Item], positions: Sequence[int]
 ) -> Sequence[_Item]:

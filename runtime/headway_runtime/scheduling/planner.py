@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from headway_runtime.scheduling.lanes import admit, place_newcomers
 from headway_runtime.scheduling.lateness import late_requests
-from headway_runtime.scheduling.lazy import merged
+from headway_runtime.scheduling.lazy import Remembered, merged
 from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes, place
 from headway_runtime.scheduling.plan import Placement, Reason, StepPlan
@@ -78,7 +78,7 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
     """The plan with prompt tokens chosen by what is due."""
     decode_tokens = work.decodes * view.tokens_per_decode
     most_tokens = max(0, plan.limits.token_budget - decode_tokens)
-    waiting = _front(view, plan.placements)
+    waiting = Remembered(_front(view, plan.placements))
     late = late_requests(work, waiting)
     slots = max(0, plan.limits.max_batch_size - view.running)
     found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)

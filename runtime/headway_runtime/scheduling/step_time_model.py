@@ -6,6 +6,7 @@ what the second computes grow with different things.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,12 @@ MIXED_PRIOR_MS = (3.2, 21.6, 2.3, 4.0, 1.0)
 """Of every step, of 1,000 prompt tokens, of 64 decodes, of 100,000 tokens before those, of a
 million attention pairs. Both priors were fitted to a model of 8 billion parameters on one H200;
 they count as much as a handful of steps."""
+
+_PREFILL_TOKENS = 1e3
+_DECODES = 64
+_CONTEXT_TOKENS = 1e5
+_ATTENTION_PAIRS = 1e6
+"""Units of the parts, so that their coefficients are of one size."""
 
 _PRIOR_KEPT = 0.97
 _LEAST_PRIOR = 0.01
@@ -74,20 +81,18 @@ class StepTimeModel:
         decode_prior_ms: tuple[float, float, float] = DECODE_PRIOR_MS,
         mixed_prior_ms: tuple[float, float, float, float, float] = MIXED_PRIOR_MS,
     ) -> None:
-        self._decode = _Fit(np.array(decode_prior_ms) / 1e3)
-        self._mixed = _Fit(np.array(mixed_prior_ms) / 1e3)
+        self._decode = _Fit(decode_prior_ms)
+        self._mixed = _Fit(mixed_prior_ms)
 
     @property
     def decode(self) -> Coefficients:
         """Coefficients of steps that only decode."""
-        step, decodes, context = self._decode.theta
-        return Coefficients(step, 0.0, decodes / 64, context / 1e5, 0.0)
+        return self._decode.coefficients
 
     @property
     def mixed(self) -> Coefficients:
         """Coefficients of steps with prefill."""
-        step, tokens, decodes, context, pairs = self._mixed.theta
-        return Coefficients(step, tokens / 1e3, decodes / 64, context / 1e5, pairs / 1e6)
+        return self._mixed.coefficients
 
     @property
     def steps_learnt(self) -> int:
@@ -96,49 +101,55 @@ class StepTimeModel:
 
     def seconds(self, shape: StepShape) -> float:
         """Predicted length of a step, in seconds."""
-        fit, features = self._of(shape)
-        return float(fit.theta @ features)
+        cost = self.mixed if shape.prefill_tokens else self.decode
+        return (
+            cost.step_s
+            + cost.prefill_token_s * shape.prefill_tokens
+            + cost.decode_s * shape.decodes
+            + cost.context_token_s * shape.decode_context
+            + cost.attention_pair_s * shape.attention_pairs
+        )
 
     def learn(self, shape: StepShape, seconds: float) -> None:
         """A step took so long."""
-        fit, features = self._of(shape)
-        fit.learn(features, seconds)
-
-    def _of(self, shape: StepShape) -> tuple[_Fit, _Vector]:
-        decodes, context = shape.decodes / 64, shape.decode_context / 1e5
+        decodes, context = shape.decodes / _DECODES, shape.decode_context / _CONTEXT_TOKENS
         if not shape.prefill_tokens:
-            return self._decode, np.array((1.0, decodes, context))
-        tokens, pairs = shape.prefill_tokens / 1e3, shape.attention_pairs / 1e6
-        return self._mixed, np.array((1.0, tokens, decodes, context, pairs))
+            self._decode.learn((1.0, decodes, context), self.seconds(shape), seconds)
+            return
+        tokens = shape.prefill_tokens / _PREFILL_TOKENS
+        pairs = shape.attention_pairs / _ATTENTION_PAIRS
+        self._mixed.learn((1.0, tokens, decodes, context, pairs), self.seconds(shape), seconds)
 
 
 class _Fit:
     """One linear model.
 
     Attributes:
-        theta: its coefficients, in seconds.
+        coefficients: what it has learnt.
         steps: steps learnt from.
     """
 
-    def __init__(self, prior: _Vector) -> None:
-        self.theta = prior
+    def __init__(self, prior_ms: Sequence[float]) -> None:
         self.steps = 0
-        self._prior = prior
-        self._prior_weight = np.diag(1 / (_PRIOR_SPREAD * prior) ** 2)
-        self._squares = np.zeros((len(prior), len(prior)))
-        self._products = np.zeros(len(prior))
+        self._prior = np.array(prior_ms) / 1e3
+        self._prior_weight = np.diag(1 / (_PRIOR_SPREAD * self._prior) ** 2)
+        self._squares = np.zeros((len(prior_ms), len(prior_ms)))
+        self._products = np.zeros(len(prior_ms))
+        self.coefficients = _coefficients(self._prior)
 
-    def learn(self, features: _Vector, seconds: float) -> None:
+    def learn(self, features: Sequence[float], predicted_s: float, seconds: float) -> None:
         """Take in one step."""
-        predicted = float(self.theta @ features)
-        wild = self.steps > _WILD_AFTER and seconds > _WILD_FACTOR * predicted + _WILD_S
+        wild = self.steps > _WILD_AFTER and seconds > _WILD_FACTOR * predicted_s + _WILD_S
         if seconds <= 0 or wild:
             return
-        off_by = abs(seconds - predicted) / predicted
+        off_by = abs(seconds - predicted_s) / predicted_s
         trust = min(1.0, _OUTLIER / off_by) if off_by else 1.0
-        weight = trust / (_STEP_SPREAD * predicted) ** 2
-        self._squares = _KEPT * self._squares + weight * np.outer(features, features)
-        self._products = _KEPT * self._products + weight * seconds * features
+        weight = trust / (_STEP_SPREAD * predicted_s) ** 2
+        vector = np.array(features)
+        self._squares *= _KEPT
+        self._squares += (weight * vector)[:, None] * vector
+        self._products *= _KEPT
+        self._products += weight * seconds * vector
         self.steps += 1
         if self.steps % _REFIT_STEPS == 0:
             self._refit()
@@ -147,4 +158,19 @@ class _Fit:
         prior_weight = self._prior_weight * max(_LEAST_PRIOR, _PRIOR_KEPT**self.steps)
         target = self._products + prior_weight @ self._prior
         theta = np.linalg.solve(self._squares + prior_weight, target)
-        self.theta = np.maximum(theta, _LEAST_SHARE_OF_PRIOR * self._prior)
+        self.coefficients = _coefficients(np.maximum(theta, _LEAST_SHARE_OF_PRIOR * self._prior))
+
+
+def _coefficients(theta: _Vector) -> Coefficients:
+    """As plain numbers: they are used many times in a step, and numpy's scalars are slow."""
+    values = [float(each) for each in theta]
+    if len(values) == len(DECODE_PRIOR_MS):
+        values = [values[0], 0.0, *values[1:], 0.0]
+    step_s, tokens_s, decodes_s, context_s, pairs_s = values
+    return Coefficients(
+        step_s,
+        tokens_s / _PREFILL_TOKENS,
+        decodes_s / _DECODES,
+        context_s / _CONTEXT_TOKENS,
+        pairs_s / _ATTENTION_PAIRS,
+    )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.lateness import LOOKS, late_requests
+from headway_runtime.scheduling.lateness import LATE_A_STEP, LOOKS, late_requests
 from headway_runtime.scheduling.prefill_cost import chunk_seconds
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Prefill, TokenDue, WaitingRequest, Work
@@ -77,7 +77,7 @@ def test_who_is_kept_can_be_kept_and_giving_up_in_order_would_keep_no_more(waiti
     late = set(late_requests(IDLE, waiting))
     in_order = sorted(waiting, key=lambda each: each.arrival_s)
     kept = [each for each in in_order if each.request_id not in late]
-    if len(late) < 32:
+    if len(late) < LATE_A_STEP:
         end_s = NOW
         for each in kept:
             end_s += seconds(each.prefill_tokens)

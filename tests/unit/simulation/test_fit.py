@@ -144,3 +144,16 @@ def test_chance_is_passed_in() -> None:
     step_time = replace(TRUTH, spread=0.1, random=chance(1))
     scenario = Scenario(Workload(4, 1, seconds=3), step_time=step_time)
     assert simulate(scenario, ARMS["planner"], 5)[1] == simulate(scenario, ARMS["planner"], 5)[1]
+
+
+def test_a_log_of_the_gpu_benchmark_is_read(tmp_path: Path) -> None:
+    names = [
+        *("serial", "schedule_s", "launched_s", "update_s", "prefill_tokens", "decodes"),
+        *("decode_context", "attention_pairs", "tokens"),
+    ]
+    steps = np.array([[7, 2.0, 2.1, 2.5, 0, 3, 30, 0, 3], [7, 1.0, 1.1, 1.5, 5, 0, 0, 12.5, 5]])
+    np.savez(tmp_path / "steps.npz", columns=np.array(names), steps=steps)
+    log = read(tmp_path / "steps.npz")
+    assert list(log["scheduled_at_s"]) == [1.0, 2.0]
+    assert list(log["finished_at_s"]) == [1.5, 2.5]
+    assert list(log["total_tokens"]) == [5, 3]

@@ -29,6 +29,14 @@ COLUMNS = (
     "total_tokens",
 )
 
+_OF_THE_BENCHMARK = {
+    "schedule_s": "scheduled_at_s",
+    "launched_s": "launched_at_s",
+    "update_s": "finished_at_s",
+    "tokens": "total_tokens",
+}
+"""What the GPU benchmark calls columns, where it has other names."""
+
 SEEN_MARGIN_S = 0.0005
 """An output that was looked at sooner after a launch was there before."""
 
@@ -71,7 +79,7 @@ class StepLog:
 
 
 def read(path: Path) -> StepLog:
-    """Read a log from CSV with a header, or from npz.
+    """Read a log from CSV with a header, from npz, or from npz as the GPU benchmark writes it.
 
     Raises:
         ValueError: a column is missing, or columns differ in length.
@@ -80,12 +88,17 @@ def read(path: Path) -> StepLog:
     found: dict[str, Column] = {}
     if path.suffix == ".npz":
         with np.load(path) as arrays:
-            found = {name: arrays[name].astype(np.float64) for name in arrays.files}
+            if "columns" in arrays.files:
+                names = [str(name) for name in arrays["columns"]]
+                columns = zip(names, arrays["steps"].T, strict=True)
+                found = {_OF_THE_BENCHMARK.get(name, name): column for name, column in columns}
+            else:
+                found = {name: arrays[name].astype(np.float64) for name in arrays.files}
     else:
         with path.open(newline="") as lines:
             rows = list(csv.DictReader(lines))
-        names = rows[0] if rows else {}
-        found = {name: np.array([float(row[name]) for row in rows]) for name in names}
+        header = rows[0] if rows else {}
+        found = {name: np.array([float(row[name]) for row in rows]) for name in header}
     missing = [name for name in COLUMNS if name not in found]
     if missing:
         raise ValueError(f"{path}: no column {', '.join(missing)}")

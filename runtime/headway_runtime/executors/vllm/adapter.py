@@ -132,6 +132,8 @@ class Adapter:
             self._work.carried = plan.carried
             self._work.is_to_admit = plan.admits
             self._late.update(plan.late)
+            if plan.late and self._classifier is not None:
+                self._classifier.forget(plan.late)
             self._queue.give_way(self._scheduler.waiting, plan.late)
             if plan.first is not None:
                 self._queue.bring_forward(self._scheduler.waiting, plan.first)
@@ -187,8 +189,10 @@ class Adapter:
 
     def ended(self, request_ids: Iterable[str]) -> None:
         """These requests are gone."""
+        gone = tuple(request_ids)
+        if self._classifier is not None:
+            self._classifier.forget(gone)
         if self._work is not None:
-            gone = tuple(request_ids)
             self._work.ended(gone)
             self._late.difference_update(gone)
 

@@ -151,10 +151,17 @@ class StepControl:
     @staticmethod
     def _overdue(entered_ns: int) -> Callable[[], bool]:
         cpu_deadline_ns = time.thread_time_ns() + PLAN_CPU_DEADLINE_NS
+        earliest_ns = entered_ns + min(PLAN_CPU_DEADLINE_NS, PLAN_WALL_DEADLINE_NS)
         wall_deadline_ns = entered_ns + PLAN_WALL_DEADLINE_NS
-        return lambda: (
-            time.thread_time_ns() > cpu_deadline_ns or time.monotonic_ns() > wall_deadline_ns
-        )
+
+        def is_overdue() -> bool:
+            # Processor time cannot have passed sooner, and takes much longer to ask for.
+            now_ns = time.monotonic_ns()
+            if now_ns <= earliest_ns:
+                return False
+            return now_ns > wall_deadline_ns or time.thread_time_ns() > cpu_deadline_ns
+
+        return is_overdue
 
     def _guarded(self, executor: Executor, entered_ns: int) -> _Outcome:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -12,6 +13,10 @@ from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
 CLASS_KEY = "headway_class"
 """Key under ``vllm_xargs`` of a request's body that names its class."""
+
+_REMEMBERED = 65_536
+"""Most requests whose place in the order is remembered: it is asked for a dozen times for each
+request that arrives."""
 
 
 class Classifier:
@@ -24,6 +29,7 @@ class Classifier:
 
     def __init__(self, policy: Policy, late: AbstractSet[str] = frozenset()) -> None:
         self._late = late
+        self._urgencies: dict[str, Urgency] = {}
         self._classes = {each.name: each for each in policy.classes}
         self._default = self._classes.get(policy.default_class or "")
 
@@ -36,8 +42,24 @@ class Classifier:
 
     def urgency(self, request: Any) -> Urgency:
         """Where the request stands in the order of waiting work."""
-        is_late = request.request_id in self._late
-        return urgency(request.arrival_time, self.traffic_class(request), is_late=is_late)
+        known = self._urgencies.get(request.request_id)
+        return self._urgency(request) if known is None else known
+
+    def forget(self, request_ids: Iterable[str]) -> None:
+        """These requests are gone, or stand elsewhere from now on."""
+        for each in request_ids:
+            self._urgencies.pop(each, None)
+
+    def _urgency(self, request: Any) -> Urgency:
+        if len(self._urgencies) >= _REMEMBERED:
+            # Some ended without a word; those that wait are soon known again.
+            self._urgencies.clear()
+        name = request.request_id
+        found = urgency(
+            request.arrival_time, self.traffic_class(request), is_late=name in self._late
+        )
+        self._urgencies[name] = found
+        return found
 
     def waiting(self, request: Any) -> WaitingRequest:
         """What the planner knows of a waiting request."""
