@@ -66,7 +66,7 @@ bench-gpu: ## on a machine with a GPU and vLLM: BENCH="--scenarios ... --arms ..
 	@PYTHONPATH=runtime python3 -m headway_runtime.bench.run --state $(BENCH_STATE) --out $(BENCH_STATE)/results $(BENCH)
 
 .PHONY: report-gpu
-report-gpu: environment ## RESULTS="lease-1.tar.gz ..." into docs/results/gpu.json and gpu.md
+report-gpu: environment ## RESULTS="results.tar.gz ..." into docs/results/gpu.json and gpu.md
 	@$(PYTHON) -m headway_runtime.bench.report $(RESULTS) --json docs/results/gpu.json
 
 .PHONY: bench-planner

@@ -1,4 +1,4 @@
-"""Results of several runs and leases as one table: a row for each model, scenario and arm. Pure."""
+"""Results of several sessions as one table: a row for each model, scenario and arm. Pure."""
 
 from __future__ import annotations
 

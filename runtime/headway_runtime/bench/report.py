@@ -1,4 +1,4 @@
-"""Collects results of several leases into ``gpu.json`` and a Markdown report with pictures.
+"""Collects results of several sessions into ``gpu.json`` and a Markdown report with pictures.
 
 ``python -m headway_runtime.bench.report RESULTS... --json docs/results/gpu.json``
 """
