@@ -10,6 +10,7 @@ import pytest
 from vllm.v1.request import RequestStatus
 
 from headway_runtime.exchange.step_record import Decision
+from headway_runtime.executors.vllm import journal
 from headway_runtime.executors.vllm.adapter import Adapter
 from headway_runtime.executors.vllm.work_support import work_watch
 from headway_runtime.policy import Mode, TrafficClass
@@ -191,3 +192,20 @@ def test_chunks_and_budgets_hold_under_full_kv_blocks_with_aborts(
     assert engine.record.preemptions_total > 20
     assert engine.record.failed_total == 0
     assert sent - ended > 200
+
+
+def test_without_statistics_what_has_ended_is_forgotten_too(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = make(policy(classes=CLASSES))
+    monkeypatch.setattr(journal.Journal, "finished", _broken)
+    for number in range(5):
+        engine.add(f"r{number}", "chat", prompt_tokens=100, output_tokens=3)
+    for _ in engine.run():
+        pass
+    assert not work_of(engine)._requests
+    assert len(work_of(engine)._decodes) == 0
+
+
+def _broken(*_: Any) -> Any:
+    raise OSError("no space left")

@@ -89,13 +89,20 @@ class StepControl:
         ended_ns = time.monotonic_ns()
         self._follow_step(lambda each: each.looked_at(output, entered_s))
 
+        gone: Sequence[str] | None = None
+
         def record() -> None:
+            nonlocal gone
             gone = self._journal.finished(output, outputs, self._load(), ended_ns)
-            if gone:
-                self._left(lambda: gone)
-                self._follow_step(lambda each: each.ended(gone))
+
+        def ended() -> Sequence[str]:
+            # Without statistics nobody else has looked.
+            return _ended(outputs) if gone is None else gone
 
         self._record(record)
+        if gone is None or gone:
+            self._left(ended)
+            self._follow_step(lambda each: each.ended(ended()))
         return outputs
 
     def launched(self, output: Any) -> None:
@@ -239,6 +246,16 @@ class StepControl:
             # Statistics are worth less than the step they are about.
             _LOGGER.exception("Headway writes no statistics from now on")
             self._journal.give_up()
+
+
+def _ended(outputs: Any) -> Sequence[str]:
+    """Requests that vLLM's ``EngineCoreOutputs`` say have ended."""
+    return [
+        each.request_id
+        for client in outputs.values()
+        for each in client.outputs
+        if each.finish_reason is not None
+    ]
 
 
 def _admitted(output: Any) -> Iterable[str]:
