@@ -102,7 +102,8 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
 def _front(view: StepView, placements: Sequence[Placement]) -> Sequence[WaitingRequest]:
     """What waits in front of all lanes once the newcomers are in their places, read lazily."""
     if not placements:
-        return merged(view.front, view.unsettled, _behind(view)) if view.unsettled else view.front
+        behind = range(len(view.front), len(view.front) + len(view.unsettled))
+        return merged(view.front, view.unsettled, behind)
     newcomers = {each.request_id: each for each in view.unsettled}
     ahead = [each for each in placements if each.lane is None]
     return merged(
@@ -110,11 +111,6 @@ def _front(view: StepView, placements: Sequence[Placement]) -> Sequence[WaitingR
         [newcomers[each.request_id] for each in ahead],
         [each.position for each in ahead],
     )
-
-
-def _behind(view: StepView) -> list[int]:
-    """Positions of newcomers that stay where they are."""
-    return list(range(len(view.front), len(view.front) + len(view.unsettled)))
 
 
 def _stop_if_late(is_overdue: Callable[[], bool]) -> None:

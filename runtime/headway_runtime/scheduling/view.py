@@ -111,6 +111,7 @@ class TokenDue:
 
 
 STEPS_AFTER_A_REFUSAL = 8
+"""Then those that wait are tried again: blocks may have come free meanwhile."""
 
 
 @dataclass(frozen=True)
