@@ -21,6 +21,10 @@ from headway_runtime.scheduling.reserve import most_running
 from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest, Work
 
 
+Planner = Callable[[StepView, Callable[[], bool]], StepPlan]
+"""Decides a step; see :func:`plan_step`."""
+
+
 class PlanOverdueError(Exception):
     """Planning took longer than the engine can wait; the step runs the engine's own decision."""
 

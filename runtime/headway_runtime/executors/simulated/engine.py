@@ -13,7 +13,7 @@ from headway_runtime.executors.simulated.report import Report
 from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import Timing
 from headway_runtime.policy import Mode
-from headway_runtime.scheduling.planner import plan_step
+from headway_runtime.scheduling.planner import Planner, plan_step
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Limits
 
@@ -31,6 +31,7 @@ class SimulatedEngine(SimulatedExecutor):
 
     Attributes:
         recorder: is told of steps and tokens, if there is one.
+        planner: what plans steps; another one is put in its place only to compare it.
 
     Args:
         ceilings: limits it is started with.
@@ -52,6 +53,7 @@ class SimulatedEngine(SimulatedExecutor):
             ceilings, blocks, options or EngineOptions(), step_time.graph_tokens, model
         )
         self.recorder: Recorder | None = None
+        self.planner: Planner = plan_step
         self._limits_of_last_step = ceilings
         self._blocks = blocks
         self._arrivals: deque[Arrival] = deque()
@@ -154,7 +156,7 @@ class SimulatedEngine(SimulatedExecutor):
         policy = self._policy
         if policy is None or policy.mode is Mode.OFF:
             return
-        plan = plan_step(self.observe(), lambda: False)
+        plan = self.planner(self.observe(), lambda: False)
         if policy.mode is Mode.ACT:
             self.apply(plan)
         else:

@@ -15,7 +15,7 @@ from headway_runtime.executors.vllm.step_account import Decided, EngineLoad
 from headway_runtime.policy import Mode, Policy
 from headway_runtime.scheduling.breaker import Breaker
 from headway_runtime.scheduling.plan import StepPlan
-from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
+from headway_runtime.scheduling.planner import Planner, PlanOverdueError, plan_step
 from headway_runtime.scheduling.view import Limits
 
 _LOGGER = logging.getLogger("vllm.headway")
@@ -42,6 +42,9 @@ class StepControl:
 
     Whatever goes wrong in here costs the plan of a step, never the step.
 
+    Attributes:
+        planner: what plans steps; another one is put in its place only to compare it.
+
     Args:
         executor: the engine; None when plans are not supported in it, and then it is only recorded.
         ceilings: limits the engine was started with.
@@ -58,6 +61,7 @@ class StepControl:
         journal: Journal,
         load: Callable[[], EngineLoad],
     ) -> None:
+        self.planner: Planner = plan_step
         self._executor = executor
         self._ceilings = ceilings
         self._watch = watch
@@ -196,7 +200,7 @@ class StepControl:
             return Decision.BREAKER, None
         self._planned_steps += 1
         is_overdue = self._overdue(entered_ns)
-        plan = plan_step(executor.observe(), is_overdue)
+        plan = self.planner(executor.observe(), is_overdue)
         if policy.mode is Mode.SHADOW:
             executor.pass_over()
             return Decision.SHADOW, plan
