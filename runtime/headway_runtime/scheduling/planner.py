@@ -20,7 +20,6 @@ from headway_runtime.scheduling.prefill_budget import LOOKS, candidates, decide_
 from headway_runtime.scheduling.reserve import most_running
 from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest, Work
 
-
 Planner = Callable[[StepView, Callable[[], bool]], StepPlan]
 """Decides a step; see :func:`plan_step`."""
 
