@@ -33,7 +33,6 @@ class Settings:
         drain_s: time after the arrival window at which open requests are given up.
         pack: archive of all results, kept up to date.
         keeps_steps: whether each run's step log is kept too.
-        warm_up_s: time of load before anything is measured, with and without plans.
     """
 
     groups: list[Group]
@@ -43,7 +42,6 @@ class Settings:
     traces: Path | None
     duration_s: float | None
     drain_s: float
-    warm_up_s: float
     pack: Path | None
     keeps_steps: bool
 
@@ -92,7 +90,6 @@ def read_settings(options: argparse.Namespace, begun_s: float) -> Settings:
         traces=options.traces,
         duration_s=options.duration_s,
         drain_s=options.drain_s,
-        warm_up_s=options.warm_up_s,
         pack=options.pack,
         keeps_steps=options.keep_steps,
     )
@@ -116,11 +113,12 @@ def _arm(name: str | None) -> Arm | None:
     return parse(name) if name else None
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """What may be said."""
-    parser = argparse.ArgumentParser(prog="headway_runtime.bench.run", description=description)
+def parser(program: str, description: str | None) -> argparse.ArgumentParser:
+    """What may be said about runs."""
+    parser = argparse.ArgumentParser(
+        prog=f"headway_runtime.bench.{program}", description=description
+    )
     add = parser.add_argument
-    add("--state", type=Path, required=True, help="the server's directory")
     add("--out", type=Path, required=True, help="directory of results, one file a run")
     add("--plan", type=Path, help="JSON list of {scenarios, arms, seeds, control}, instead of:")
     add("--scenarios", nargs="+", default=["load-70"], help="names, see scenarios.py")
@@ -133,12 +131,20 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     add("--traces", type=Path, help="directory of the public traces")
     add("--duration-s", type=float, help="arrival window instead of the scenarios' own")
     add("--drain-s", type=float, default=60, help="give requests up so long after the window")
-    add("--warm-up-s", type=float, default=4, help="load before measuring, twice")
-    add("--clients", type=int, default=4, help="client processes")
     add("--done", type=Path, nargs="+", default=[], help="results or lists of runs not to repeat")
     add("--keep-steps", action="store_true", help="keep every run's step log as .npz")
     add("--pack", type=Path, help="archive (.tar.gz) of all results in --out")
     return parser
+
+
+def engine_parser(program: str, description: str | None) -> argparse.ArgumentParser:
+    """What may be said about runs on an engine."""
+    of_engine = parser(program, description)
+    add = of_engine.add_argument
+    add("--state", type=Path, required=True, help="the server's directory")
+    add("--warm-up-s", type=float, default=4, help="load before measuring, twice")
+    add("--clients", type=int, default=4, help="client processes")
+    return of_engine
 
 
 def _capacity(text: str) -> tuple[str, float]:

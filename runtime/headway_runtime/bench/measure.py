@@ -21,8 +21,8 @@ from headway_runtime.bench.plan_figures import latest_record, plan_figures
 from headway_runtime.bench.requests_table import table
 from headway_runtime.bench.results import Result
 from headway_runtime.bench.runs import Run
-from headway_runtime.bench.step_figures import Rows, column, step_figures
-from headway_runtime.bench.step_log import COLUMNS, read_steps
+from headway_runtime.bench.step_figures import step_figures
+from headway_runtime.bench.step_log import COLUMNS, Rows, column, read_steps
 from headway_runtime.bench.workload import Request, Workload
 from headway_runtime.policy import TrafficClass
 
@@ -36,14 +36,16 @@ class Loaded:
 
     Attributes:
         outcomes: what became of each request.
-        gpu: how busy the GPU was.
+        gpu: the GPU's name, None if it is not known.
+        gpu_busy_percent: share of time in which any kernel ran, None if it is not known.
         engine: its word when it took the arm, see :class:`arms_file.ArmsFile`.
         steps: rows of the engine's step log, see :mod:`headway_runtime.bench.step_log`.
         plans: see :func:`plan_figures.plan_figures`; None when the plug-in was not asked.
     """
 
     outcomes: list[Outcome]
-    gpu: GpuUse
+    gpu: str | None
+    gpu_busy_percent: float | None
     engine: Mapping[str, Any]
     steps: Rows
     plans: dict[str, Any] | None
@@ -82,7 +84,8 @@ class Bench:
         # What was given up is out of the engine too, and its steps are written.
         self.engine.reset_prefix_cache()
         plans = plan_figures(before, latest_record(self.engine.run_dir))
-        return Loaded(outcomes, gpu, word, self._rows(serial, begun_s), plans)
+        rows = self._rows(serial, begun_s)
+        return Loaded(outcomes, gpu.gpu, gpu.mean_percent, word, rows, plans)
 
     def _rows(self, serial: int, begun_s: float) -> Rows:
         """The run's steps, without those of the request that made the engine change its arm."""
@@ -121,8 +124,8 @@ def result_of(run: Run, workload: Workload, loaded: Loaded) -> Result:
         "engine_version": loaded.engine["engine_version"],
         "engine_started_s": loaded.engine["engine_started_s"],
         "async_scheduling": loaded.engine["async_scheduling"],
-        "gpu": loaded.gpu.gpu,
-        "gpu_busy_percent": loaded.gpu.mean_percent,
+        "gpu": loaded.gpu,
+        "gpu_busy_percent": loaded.gpu_busy_percent,
         "classes": [asdict(each) for each in workload.classes],
         "duration_s": workload.duration_s,
         "offered_tokens_per_s": _offered(workload),

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headway_runtime.bench.step_figures import Rows
-from headway_runtime.bench.step_log import COLUMNS
+from headway_runtime.bench.step_log import COLUMNS, Rows
 
 Result = dict[str, Any]
 """See :func:`headway_runtime.bench.measure.result_of` for its fields."""
@@ -45,6 +44,21 @@ def write_steps(folder: Path, name: str, steps: Rows) -> Path:
     path = folder / f"{name}{_STEPS_SUFFIX}"
     np.savez_compressed(path, steps=steps, columns=np.array(COLUMNS))
     return path
+
+
+def read_steps(path: Path) -> Rows:
+    """Read a run's step log.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it has other columns.
+    """
+    with np.load(path) as arrays:
+        names = [str(name) for name in arrays["columns"]]
+        if tuple(names) != COLUMNS:
+            raise ValueError(f"{path}: columns {', '.join(names)}, not {', '.join(COLUMNS)}")
+        steps: Rows = arrays["steps"]
+    return steps
 
 
 def read(paths: Sequence[Path]) -> list[Result]:

@@ -12,7 +12,7 @@ import time
 from headway_runtime.bench import results, server
 from headway_runtime.bench.arms import HEADWAY
 from headway_runtime.bench.client_pool import ClientPool
-from headway_runtime.bench.command_line import Settings, parser, read_settings
+from headway_runtime.bench.command_line import Settings, engine_parser, read_settings
 from headway_runtime.bench.engine import Engine, EngineError
 from headway_runtime.bench.engine_command import MODEL_NAME, RUN_DIR, STEP_LOG
 from headway_runtime.bench.measure import Bench, line, result_of, was_cut
@@ -26,7 +26,7 @@ _WARM_UP_REQUESTS_PER_S = 8.0
 def main(arguments: list[str]) -> int:
     """Command line; the process's exit code: 0 when every run was made, 3 when some are left."""
     begun_s = time.monotonic()
-    options = parser(__doc__).parse_args(arguments)
+    options = engine_parser("run", __doc__).parse_args(arguments)
     engine = server.find(options.state)
     if engine is None:
         _say("no engine runs; start one with python -m headway_runtime.bench.server start")
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
             options.state / STEP_LOG,
         )
         try:
-            left = _make(bench, runs, settings)
+            left = _make(bench, runs, settings, options.warm_up_s)
         except EngineError as error:
             _say(f"the engine cannot be used: {error}")
             return 2
@@ -53,12 +53,12 @@ def main(arguments: list[str]) -> int:
     return 3 if left else 0
 
 
-def _make(bench: Bench, runs: list[Run], settings: Settings) -> list[Run]:
+def _make(bench: Bench, runs: list[Run], settings: Settings, warm_up_s: float) -> list[Run]:
     """Make runs until the time is over; those that are left."""
     # The engine refuses numbers that are not higher than all before.
     serial = int(time.time())
-    if settings.warm_up_s:
-        serial = _warm_up(bench, runs, settings, serial)
+    if warm_up_s:
+        serial = _warm_up(bench, runs, warm_up_s, serial)
     left = []
     for run in runs:
         workload = settings.workload(run)
@@ -97,14 +97,14 @@ def _make_one(bench: Bench, run: Run, workload: Workload, serial: int, settings:
     return True
 
 
-def _warm_up(bench: Bench, runs: list[Run], settings: Settings, serial: int) -> int:
+def _warm_up(bench: Bench, runs: list[Run], warm_up_s: float, serial: int) -> int:
     """Load the engine for a moment, so that kernels are compiled and step times are learned."""
     arms = dict.fromkeys((runs[0].arm, HEADWAY))
     for arm in arms:
         serial += 1
-        workload = mixed_workload(standard(), _WARM_UP_REQUESTS_PER_S, settings.warm_up_s, serial)
-        bench.load(arm, workload, serial, 4 * settings.warm_up_s)
-    _say(f"[{settings.left_s:.0f} s left] warmed up")
+        workload = mixed_workload(standard(), _WARM_UP_REQUESTS_PER_S, warm_up_s, serial)
+        bench.load(arm, workload, serial, 4 * warm_up_s)
+    _say("warmed up")
     return serial
 
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from headway_runtime.bench.step_log import COLUMNS
+from headway_runtime.bench.step_log import Rows, column
+from headway_runtime.bench.step_seconds import model_error_median
 
 CURVE_POINTS = 200
 
-Rows = npt.NDArray[np.float64]
-
-
-def column(rows: Rows, name: str) -> npt.NDArray[np.float64]:
-    """One column of a step log."""
-    values: npt.NDArray[np.float64] = rows[:, COLUMNS.index(name)]
-    return values
+GRAPH_TOKENS = 512
+"""Largest step that vLLM runs as a CUDA graph, unless it is told otherwise."""
 
 
 def step_figures(rows: Rows) -> dict[str, Any] | None:
@@ -36,6 +31,7 @@ def step_figures(rows: Rows) -> dict[str, Any] | None:
         "waiting_max": int(column(rows, "waiting").max()),
         "kv_usage_max": round(float(column(rows, "kv_usage").max()), 3),
         "preemptions": int(column(rows, "preemptions").sum()),
+        "model_error_median": model_error_median(rows, GRAPH_TOKENS),
         "curve": {
             "time_s": (begun_s[picked] - begun_s[0]).round(2).tolist(),
             "token_budget": column(rows, "token_budget")[picked].astype(int).tolist(),

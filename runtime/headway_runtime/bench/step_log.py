@@ -32,6 +32,9 @@ COLUMNS = (
     "token_budget",  # in force in this step
     "preemptions",
 )
+Rows = npt.NDArray[np.float64]
+"""A step log: shape (steps, ``len(COLUMNS)``)."""
+
 _AT = {name: index for index, name in enumerate(COLUMNS)}
 _MAX_IN_FLIGHT = 16
 
@@ -59,8 +62,14 @@ class StepLog:
         del self._rows[:]
 
 
-def read_steps(path: Path, serial: int | None = None) -> npt.NDArray[np.float64]:
-    """Rows of a step log, of one run or of all: an array of shape (steps, ``len(COLUMNS)``).
+def column(rows: Rows, name: str) -> npt.NDArray[np.float64]:
+    """One column of a step log."""
+    values: npt.NDArray[np.float64] = rows[:, _AT[name]]
+    return values
+
+
+def read_steps(path: Path, serial: int | None = None) -> Rows:
+    """Rows of the step log that an engine writes, of one run or of all.
 
     Raises:
         OSError: there is none.

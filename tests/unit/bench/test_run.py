@@ -87,16 +87,14 @@ def test_a_plan_is_a_list_of_groups(tmp_path: Path) -> None:
         {"scenarios": ["offline"], "arms": ["headway", "stock-8192-fcfs"], "seeds": [1]},
     ]
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    options = parser(None).parse_args(
-        ["--state", "s", "--out", "o", "--plan", str(tmp_path / "plan.json")]
-    )
+    options = parser("run", None).parse_args(["--out", "o", "--plan", str(tmp_path / "plan.json")])
     settings = read_settings(options, begun_s=0.0)
     assert len(pending(settings.groups, "s", (), None)) == 2 * 2 + 2
 
 
 def test_a_capacity_can_be_given_for_one_scenario() -> None:
-    options = parser(None).parse_args(
-        ["--state", "s", "--out", "o", "--capacity", "prompts-long=15000", "offline=30000"]
+    options = parser("run", None).parse_args(
+        ["--out", "o", "--capacity", "prompts-long=15000", "offline=30000"]
     )
     settings = read_settings(options, begun_s=0.0)
     group = settings.groups[0]

@@ -15,10 +15,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from headway_runtime.executors.simulated.step_log import Column, StepLog, read
+from headway_runtime.bench.results import read_steps
+from headway_runtime.bench.step_log import Rows, column
+from headway_runtime.bench.step_seconds import gpu_seconds
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 
 _Matrix = npt.NDArray[np.float64]
+_Column = npt.NDArray[np.float64]
 
 _ROUNDS = 20
 _OUTLIER = 0.15
@@ -56,7 +59,7 @@ class Fit:
     mixed_error: FitError
 
 
-def fit(logs: Sequence[StepLog], held_out: Sequence[StepLog], graph_tokens: int = 512) -> Fit:
+def fit(logs: Sequence[Rows], held_out: Sequence[Rows], graph_tokens: int = 512) -> Fit:
     """Fit the step time to logs.
 
     Args:
@@ -91,36 +94,36 @@ def fit(logs: Sequence[StepLog], held_out: Sequence[StepLog], graph_tokens: int 
     )
 
 
-def split(logs: Sequence[StepLog], share: float) -> tuple[list[StepLog], list[StepLog]]:
+def split(logs: Sequence[Rows], share: float) -> tuple[list[Rows], list[Rows]]:
     """Runs to fit to and runs to hold out, about that share of them; one run is cut in two."""
     if len(logs) > 1:
         kept = min(len(logs) - 1, max(1, round(len(logs) * (1 - share))))
         return list(logs[:kept]), list(logs[kept:])
     (log,) = logs
     first = np.arange(len(log)) < len(log) * (1 - share)
-    return [log.rows(first)], [log.rows(~first)]
+    return [log[first]], [log[~first]]
 
 
-def _features(log: StepLog, *, mixed: bool) -> tuple[_Matrix, Column]:
+def _features(log: Rows, *, mixed: bool) -> tuple[_Matrix, _Column]:
     """Parts of the timed steps of one kind, shape (steps, 3 or 5), and their seconds."""
-    seconds = log.gpu_s
-    chosen = (seconds > 0) & ((log["prefill_tokens"] > 0) == mixed)
-    steps = log.rows(chosen)
+    seconds = gpu_seconds(log)
+    chosen = (seconds > 0) & ((column(log, "prefill_tokens") > 0) == mixed)
+    steps = log[chosen]
     parts = [np.ones(len(steps))]
     if mixed:
-        parts.append(steps["prefill_tokens"] / 1e3)
-    parts += [steps["decodes"] / 64, steps["decode_context"] / 1e5]
+        parts.append(column(steps, "prefill_tokens") / 1e3)
+    parts += [column(steps, "decodes") / 64, column(steps, "decode_context") / 1e5]
     if mixed:
-        parts.append(steps["attention_pairs"] / 1e6)
+        parts.append(column(steps, "attention_pairs") / 1e6)
     return np.stack(parts, axis=1), seconds[chosen]
 
 
-def _gathered(logs: Sequence[StepLog], *, mixed: bool) -> tuple[_Matrix, Column]:
+def _gathered(logs: Sequence[Rows], *, mixed: bool) -> tuple[_Matrix, _Column]:
     found = [_features(log, mixed=mixed) for log in logs]
     return np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])
 
 
-def _solved(logs: Sequence[StepLog], *, mixed: bool) -> Column:
+def _solved(logs: Sequence[Rows], *, mixed: bool) -> _Column:
     """Least squares of relative errors; outliers count less, and nothing is negative."""
     features, seconds = _gathered(logs, mixed=mixed)
     if len(seconds) < _LEAST_STEPS:
@@ -136,7 +139,7 @@ def _solved(logs: Sequence[StepLog], *, mixed: bool) -> Column:
     return theta
 
 
-def _not_negative(matrix: _Matrix, target: Column) -> Column:
+def _not_negative(matrix: _Matrix, target: _Column) -> _Column:
     theta = np.zeros(matrix.shape[1])
     kept = np.arange(matrix.shape[1])
     while len(kept):
@@ -148,39 +151,37 @@ def _not_negative(matrix: _Matrix, target: Column) -> Column:
     return theta
 
 
-def _residuals(logs: Sequence[StepLog], theta: Column, *, mixed: bool) -> Column:
+def _residuals(logs: Sequence[Rows], theta: _Column, *, mixed: bool) -> _Column:
     features, seconds = _gathered(logs, mixed=mixed)
     return (features @ theta) / seconds - 1
 
 
-def _error(residuals: Column) -> FitError:
+def _error(residuals: _Column) -> FitError:
     if not len(residuals):
         return FitError(0, float("nan"), float("nan"))
     median, high = np.percentile(np.abs(residuals), (50, 90))
     return FitError(len(residuals), float(median), float(high))
 
 
-def _median(values: Column) -> float:
-    return float(np.median(values)) if len(values) else 0.0
-
-
-def _launches(logs: Sequence[StepLog], graph_tokens: int) -> list[Column]:
+def _launches(logs: Sequence[Rows], graph_tokens: int) -> list[_Column]:
     """Seconds from decision to the end of the launch: decode-only, other graphs, eager steps."""
-    took = np.concatenate([each["launched_at_s"] - each["scheduled_at_s"] for each in logs])
-    prefill = np.concatenate([each["prefill_tokens"] for each in logs])
-    tokens = np.concatenate([each["total_tokens"] for each in logs])
+    steps = np.concatenate(logs)
+    took = column(steps, "launched_s") - column(steps, "schedule_s")
+    prefill, tokens = column(steps, "prefill_tokens"), column(steps, "tokens")
     graph = tokens <= graph_tokens
     return [took[graph & (prefill == 0)], took[graph & (prefill > 0)], took[~graph]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="fit", description=__doc__)
-    parser.add_argument("logs", nargs="+", type=Path, help="CSV or npz, one for each run")
+    parser = argparse.ArgumentParser(prog="headway_runtime.bench.fit", description=__doc__)
+    parser.add_argument("logs", nargs="+", type=Path, help="*.steps.npz, one for each run")
     parser.add_argument("--hold-out", type=float, default=0.25, help="share that is held out")
     parser.add_argument("--graph-tokens", type=int, default=512)
     given = parser.parse_args(arguments)
-    found = fit(*split([read(path) for path in given.logs], given.hold_out), given.graph_tokens)
+    found = fit(
+        *split([read_steps(path) for path in given.logs], given.hold_out), given.graph_tokens
+    )
     sys.stdout.write(f"{found.step_time}\n")
     for kind, error in (("decode-only", found.decode_error), ("mixed", found.mixed_error)):
         sys.stdout.write(

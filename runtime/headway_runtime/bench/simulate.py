@@ -1,0 +1,53 @@
+"""Runs scenarios under arms on a simulated engine, and writes results as those of a real one.
+
+The figures are those of a model of an engine: good to find what is wrong with a way to schedule,
+and to choose what to measure, never a claim about a GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from headway_runtime.bench import results
+from headway_runtime.bench.command_line import Settings, parser, read_settings
+from headway_runtime.bench.measure import line, result_of
+from headway_runtime.bench.runs import Run, pending
+from headway_runtime.bench.simulated import SIMULATED, SimulatedGpu, simulate
+
+
+def main(arguments: list[str]) -> int:
+    """Command line; the process's exit code: 0 when every run was made, 3 when some are left."""
+    begun_s = time.monotonic()
+    options = parser("simulate", __doc__).parse_args(arguments)
+    settings = read_settings(options, begun_s)
+    done = results.done([options.out, *options.done])
+    left = 0
+    for kv_blocks in {scenario.kv_blocks for g in settings.groups for scenario in g.scenarios}:
+        for run in pending(settings.groups, SIMULATED, done, kv_blocks):
+            if settings.left_s <= 0:
+                left += 1
+                continue
+            _make(run, settings)
+    return 3 if left else 0
+
+
+def _make(run: Run, settings: Settings) -> None:
+    gpu = SimulatedGpu()
+    if run.scenario.kv_blocks is not None:
+        gpu = SimulatedGpu(kv_blocks=run.scenario.kv_blocks)
+    workload = settings.workload(run)
+    loaded = simulate(gpu, run.arm, workload, run.seed, workload.duration_s + settings.drain_s)
+    result = {
+        **result_of(run, workload, loaded),
+        "capacity_tokens_per_s": settings.capacity(run.scenario),
+        "kv_blocks": gpu.kv_blocks,
+    }
+    results.write(settings.out, result)
+    if settings.keeps_steps:
+        results.write_steps(settings.out, run.name, loaded.steps)
+    print(line(result, workload.classes), flush=True)  # noqa: T201 - a command-line program
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
