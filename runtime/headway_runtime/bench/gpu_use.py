@@ -1,8 +1,12 @@
-"""How busy the GPU is during a run, sampled through NVML where there is one."""
+"""How busy the GPU is during a run, sampled through NVML where there is one.
+
+With several GPUs it is the first that ``CUDA_VISIBLE_DEVICES`` names.
+"""
 
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +15,7 @@ _PERIOD_S = 0.25
 
 
 class GpuUse:
-    """Samples the first GPU while its context lasts.
+    """Samples a GPU while its context lasts.
 
     Attributes:
         percent: share of time in which any kernel ran, one entry a sample; empty without NVML.
@@ -49,13 +53,18 @@ class GpuUse:
         if nvml is None:
             return
         try:
-            device = nvml.nvmlDeviceGetHandleByIndex(0)
+            device = nvml.nvmlDeviceGetHandleByIndex(_index())
             self.gpu = str(nvml.nvmlDeviceGetName(device))
             while not self._stop.wait(_PERIOD_S):
                 self.percent.append(int(nvml.nvmlDeviceGetUtilizationRates(device).gpu))
         except nvml.NVMLError:
             # A run is worth as much without it.
             return
+
+
+def _index() -> int:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
+    return int(visible) if visible.isdecimal() else 0
 
 
 def _nvml() -> Any:
