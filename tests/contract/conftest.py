@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from headway_runtime.executors.vllm.adapter import Adapter
+from headway_runtime.scheduling.plan import StepPlan
+
 # Read when vLLM is imported: no usage statistics, no search for models on the network.
 os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -22,6 +25,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     try:
         from headway_runtime.executors.vllm import control, journal
+        from headway_runtime.executors.vllm.plugin import HeadwayScheduler
         from tests.contract.engines import build_engine, engine_configuration, write_model
     except ModuleNotFoundError as missing:
         if missing.name not in ("vllm", "torch"):
@@ -38,11 +42,30 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[StepPlan]:
+    """Every plan as it was put in force."""
+    found: list[StepPlan] = []
+    apply = Adapter.apply
+
+    def kept(self: Adapter, plan: StepPlan) -> None:
+        found.append(plan)
+        apply(self, plan)
+
+    monkeypatch.setattr(Adapter, "apply", kept)
+    return found
+
+
+@pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes engines; the policy is published before, as the sidecar does."""
 
     def make(
-        published: Any = None, *, blocks: Any = 1000, prepare: Any = None, **scheduling: Any
+        published: Any = None,
+        *,
+        blocks: Any = 1000,
+        prepare: Any = None,
+        scheduler_class: Any = HeadwayScheduler,
+        **scheduling: Any,
     ) -> Any:
         run_dir, model_dir = tmp_path / "run", tmp_path / "model"
         for directory in (run_dir, model_dir):
@@ -51,7 +74,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         configuration = engine_configuration(write_model(model_dir), **scheduling)
         if prepare is not None:
             prepare(configuration)
-        engine = build_engine(configuration, run_dir, blocks=blocks)
+        engine = build_engine(
+            configuration, run_dir, blocks=blocks, scheduler_class=scheduler_class
+        )
         if published is not None:
             engine.publish(published)
         return engine

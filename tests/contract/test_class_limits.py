@@ -187,7 +187,7 @@ def test_a_step_that_the_engine_decides_alone_disturbs_nothing_for_long(
     send(engine, "batch", 30, output_tokens=4)
     engine.step()
     with monkeypatch.context() as broken:
-        broken.setattr("headway_runtime.executors.vllm.control.plan_step", lambda *_: 1 / 0)
+        broken.setattr(engine.scheduler._headway, "planner", lambda *_: 1 / 0)
         engine.step()
     assert engine.record.decision == Decision.FAILED
     assert running(engine)["batch"] > 1

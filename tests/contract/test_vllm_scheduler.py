@@ -239,7 +239,7 @@ def test_a_broken_planner_costs_no_step_and_is_paused(
 ) -> None:
     engine = make(policy(token_budget=64))
     add_many(engine, 20)
-    monkeypatch.setattr("headway_runtime.executors.vllm.control.plan_step", lambda *_: 1 / 0)
+    monkeypatch.setattr(engine.scheduler._headway, "planner", lambda *_: 1 / 0)
     for _ in range(5):
         engine.step()
     decisions = [each.decision for each in engine.statistics().records]
