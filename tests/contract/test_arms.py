@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from headway_runtime.bench.arm_scheduler import STEP_LOG_VARIABLE, ArmScheduler
-from headway_runtime.bench.arms import APPLIED_FILE, ARM_FILE, Arm, Seating, parse
+from headway_runtime.bench.arms import APPLIED_FILE, ARM_FILE, Arm, Seating, ablations, parse
 from headway_runtime.bench.engine import policy
-from headway_runtime.bench.step_figures import column
-from headway_runtime.bench.step_log import read_steps
+from headway_runtime.bench.step_log import column, read_steps
 from headway_runtime.exchange import policy_file
 from headway_runtime.exchange.step_record import Decision
+from headway_runtime.scheduling import pace
+from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.planner import plan_step
 from tests.contract.engines import (
     BATCH,
     INTERACTIVE,
@@ -39,7 +44,7 @@ class Bench:
         """Ask for an arm, and knock."""
         serial = next(SERIALS)
         wanted = parse(arm) if isinstance(arm, str) else arm
-        if wanted.name == "headway":
+        if wanted.is_planned:
             path = self.engine.run_dir / policy_file.FILE_NAME
             policy_file.write(path, policy((INTERACTIVE, BATCH), serial))
         seating = Seating(wanted, serial, PRIORITIES)
@@ -55,14 +60,16 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     run_dir, model_dir = tmp_path / "run", tmp_path / "model"
     run_dir.mkdir()
     model_dir.mkdir()
     monkeypatch.setenv("HEADWAY_RUN_DIR", str(run_dir))
     monkeypatch.setenv(STEP_LOG_VARIABLE, str(tmp_path / "steps"))
     configuration = engine_configuration(write_model(model_dir))
-    return Bench(build_engine(configuration, run_dir, scheduler_class=ArmScheduler))
+    made = Bench(build_engine(configuration, run_dir, scheduler_class=ArmScheduler))
+    yield made
+    made.engine.scheduler.shutdown()
 
 
 def test_an_arm_is_acknowledged_with_its_run_and_the_engines_version(bench: Bench) -> None:
@@ -103,6 +110,11 @@ def test_a_long_prefill_threshold_bounds_each_requests_prompt_tokens(bench: Benc
         ("stock-32-fcfs", ["b", "i"]),
         ("stock-32-priority", ["i", "b"]),
         ("headway", ["i", "b"]),
+        ("sarathi-30", ["b", "i"]),
+        ("sarathi-30-priority", ["i", "b"]),
+        ("niyama", ["i", "b"]),
+        ("headway-no-order", ["b", "i"]),
+        ("headway-no-graph", ["i", "b"]),
     ],
 )
 def test_order_of_waiting_requests(bench: Bench, arm: str, admitted: list[str]) -> None:
@@ -188,3 +200,80 @@ def test_the_step_log_follows_overlapping_steps(bench: Bench, tmp_path: Path) ->
     rows = read_steps(tmp_path / "steps", serial)[-4:]
     assert column(rows, "launched_s")[1] < column(rows, "update_s")[0]
     assert column(rows, "prefill_tokens").tolist() == [32, 0, 0, 0]
+
+
+PLANNED = ["sarathi-30", "sarathi-30-priority", "niyama", "niyama-0"]
+PLANNED += [each.name for each in ablations()]
+
+
+@pytest.mark.parametrize("arm", PLANNED)
+def test_what_a_rival_plans_is_what_is_scheduled(bench: Bench, arm: str) -> None:
+    bench.seat(arm)
+    assert bench.applied["arm"] == arm
+    engine, random = bench.engine, Random(3)  # noqa: S311 - no secret
+    control = engine.scheduler._headway
+    assert control is engine.scheduler._planned
+    plans, planner = [], control.planner
+
+    def kept(*seen: Any) -> StepPlan:
+        plans.append(planner(*seen))
+        return plans[-1]
+
+    control.planner = kept
+    for number in range(30):
+        engine.add(
+            f"r{number}",
+            random.choice(("interactive", "batch")),
+            prompt_tokens=random.randint(1, 700),
+            output_tokens=random.randint(1, 40),
+        )
+    for output in engine.run():
+        tokens, plan = output.num_scheduled_tokens, plans[-1]
+        assert output.total_num_scheduled_tokens <= plan.limits.token_budget
+        # An engine runs a step without tokens to tell its workers who has ended.
+        assert output.total_num_scheduled_tokens or not engine.scheduler.has_unfinished_requests()
+        assert {name: tokens.get(name, 0) for name in plan.chunks} == plan.chunks
+    assert sum(len(each.chunks) for each in plans) > 10
+    assert len(plans) == len(engine.steps)
+    assert len(engine.admitted) == 30
+    assert engine.record.failed_total == 0
+    assert engine.record.decision == Decision.ACT
+
+
+def test_sarathis_steps_are_as_long_as_the_arms_name_says(bench: Bench) -> None:
+    budgets = []
+    for arm in ("sarathi-1500", "sarathi-2000"):
+        bench.seat(arm)
+        # A machine on which a prompt token takes 10 ms.
+        slow = bench.engine.scheduler._planned._executor._work.clock.step_time._mixed
+        slow.coefficients = replace(slow.coefficients, prefill_token_s=0.01)
+        bench.engine.add(arm, prompt_tokens=1000)
+        budgets.append(bench.engine.step().total_num_scheduled_tokens)
+        list(bench.engine.run())
+    assert 130 < budgets[0] < 150
+    assert 180 < budgets[1] < 200
+
+
+def test_rivals_leave_nothing_behind(bench: Bench) -> None:
+    scheduler, margin = bench.engine.scheduler, pace.TPOT_MARGIN
+    for arm in ("stock-32-priority", "niyama", "headway-no-margin", "headway", "sarathi-30"):
+        bench.seat(arm)
+        assert (scheduler._planned.planner is plan_step) == (
+            arm in ("headway", "stock-32-priority")
+        )
+        assert (pace.TPOT_MARGIN == 0) == (arm == "headway-no-margin")
+        assert scheduler.policy.value == ("priority" if arm == "stock-32-priority" else "fcfs")
+        bench.engine.add(arm, "interactive", output_tokens=20)
+        list(bench.engine.run())
+    bench.seat("stock-64-fcfs")
+    assert scheduler._headway is scheduler._stock
+    assert margin == pace.TPOT_MARGIN
+    assert scheduler.max_num_scheduled_tokens == 64
+
+
+def test_an_engine_that_shuts_down_takes_its_arm_with_it(bench: Bench) -> None:
+    margin = pace.TPOT_MARGIN
+    bench.seat("headway-no-margin")
+    assert pace.TPOT_MARGIN == 0
+    bench.engine.scheduler.shutdown()
+    assert margin == pace.TPOT_MARGIN > 0

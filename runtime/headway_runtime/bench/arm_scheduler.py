@@ -1,21 +1,23 @@
 """A vLLM scheduler that serves every arm in turn: ``--scheduler-cls`` of a benchmarked engine.
 
-All arms but ``headway`` run vLLM's own decisions: the plug-in's control is replaced by one that
-has no engine to plan for.
+Arms without a planner run vLLM's own decisions: the plug-in's control is replaced by one that has
+no engine to plan for. Rivals of Headway's planner plan in its place, through the same plug-in.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from vllm.v1.core.sched.request_queue import SchedulingPolicy, create_request_queue
 from vllm.version import __version__ as engine_version
 
-from headway_runtime.bench.arms import Arm, Kind, Order, Seating
+from headway_runtime.bench.arms import Arm, Order, Seating
 from headway_runtime.bench.arms_file import ArmsFile
+from headway_runtime.bench.rivals.choice import rival_of
 from headway_runtime.bench.static_batch import StaticBatch
 from headway_runtime.bench.step_log import StepLog, StepTimes
 from headway_runtime.executors.vllm.attachment import RUN_DIR_VARIABLE, attach
@@ -48,6 +50,7 @@ class ArmScheduler(HeadwayScheduler):
             is_async=bool(self.scheduler_config.async_scheduling),
         )
         self._seating: Seating | None = None
+        self._in_force = ExitStack()
         self._batch: StaticBatch | None = None
         self._budget = self.max_num_scheduled_tokens
         # What holds admission back has another name from 0.31 on.
@@ -108,6 +111,11 @@ class ArmScheduler(HeadwayScheduler):
             self._steps.idle()
         return ended
 
+    def shutdown(self) -> None:
+        """Shut down; see ``SchedulerInterface.shutdown``."""
+        self._in_force.close()
+        super().shutdown()
+
     def _look_for_another_arm(self) -> None:
         seating = self._arms.wanted()
         if seating is None or seating == self._seating:
@@ -121,14 +129,19 @@ class ArmScheduler(HeadwayScheduler):
 
     def _seat(self, arm: Arm) -> None:
         """Put an arm in force in an idle scheduler, from whichever arm was before."""
-        self._headway = self._planned if arm.kind is Kind.HEADWAY else self._stock
+        rival = rival_of(arm)
+        self._in_force.close()
+        self._in_force.enter_context(rival.in_force())
+        self._planned.planner = rival.planner
+        self._headway = self._planned if arm.is_planned else self._stock
         self._batch = StaticBatch(arm.batch) if arm.batch is not None else None
         self.max_num_scheduled_tokens = min(arm.token_budget or self._budget, self._budget)
         setattr(self, self._admission, self._admitted)
         self.scheduler_config.long_prefill_token_threshold = (
             arm.long_prefill_threshold or self._threshold
         )
-        policy = SchedulingPolicy(Order(arm.order).value)
+        # Plans need the queue in their own order.
+        policy = SchedulingPolicy((Order.FCFS if arm.is_planned else arm.order).value)
         if policy is not self.policy:
             self.policy = policy
             # Of requests that are not ready; named so up to 0.30, and later otherwise.

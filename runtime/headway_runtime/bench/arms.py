@@ -1,9 +1,7 @@
 """Arms: the ways of scheduling that are compared, as a document that the engine reads when idle.
 
 One engine process serves all of them, so that they share its memory, its graphs and its moment:
-:mod:`headway_runtime.bench.arm_scheduler` puts an arm in force. Further planners (Sarathi's
-constant-TBT chunking, Niyama's slack-based dynamic chunking) would be further values of
-:class:`Kind`.
+:mod:`headway_runtime.bench.arm_scheduler` puts an arm in force.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from headway_runtime.bench.rivals.ablations import ABLATIONS
 from headway_runtime.policy import TrafficClass
 
 ARM_FILE = "arm.json"
@@ -24,9 +23,14 @@ ARM_FILE = "arm.json"
 APPLIED_FILE = "arm-applied.json"
 """Name, in the run directory, of the engine's word on the arm that is in force."""
 
-TOKEN_BUDGETS = (384, 512, 768, 1024, 2048, 8192)
+TOKEN_BUDGETS = (256, 384, 512, 768, 1024, 2048, 8192)
 LONG_PREFILL_THRESHOLDS = (0, 512)
 STATIC_BATCHES = (32, 64, 128, 256)
+SARATHI_TBTS_MS = (15, 30, 100)
+"""The TPOT targets of the scenarios."""
+
+NIYAMA_ALPHA_MS = 8
+"""For each remaining prompt token, as in the code of Niyama's authors."""
 
 
 class Kind(str, enum.Enum):
@@ -38,6 +42,12 @@ class Kind(str, enum.Enum):
     """vLLM, admitting a batch only when the one before it is completely done."""
     HEADWAY = "headway"
     """Headway's planner, from the classes' objectives."""
+    SARATHI = "sarathi"
+    """A planner after Sarathi-Serve, with a constant time between tokens."""
+    NIYAMA = "niyama"
+    """A planner after Niyama, from the classes' objectives."""
+    ABLATION = "ablation"
+    """Headway's planner with one part off."""
 
 
 class Order(str, enum.Enum):
@@ -54,9 +64,14 @@ class Arm:
     Attributes:
         kind: who decides.
         token_budget: most tokens a step processes.
-        order: order of waiting requests.
+        order: order of waiting requests; with a planner after Sarathi-Serve, whether those with a
+            TTFT go first.
         long_prefill_threshold: most prompt tokens of one request in a step; 0 does not limit them.
         batch: requests of a batch, with static batching.
+        tbt_ms: time between tokens of a planner after Sarathi-Serve, in milliseconds.
+        alpha_ms: what a remaining prompt token counts in the order of one after Niyama, likewise.
+        part: part of Headway's planner that is off, a key of
+            :data:`headway_runtime.bench.rivals.ablations.ABLATIONS`.
     """
 
     kind: Kind
@@ -64,14 +79,31 @@ class Arm:
     order: Order = Order.FCFS
     long_prefill_threshold: int = 0
     batch: int | None = None
+    tbt_ms: int | None = None
+    alpha_ms: int | None = None
+    part: str | None = None
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether plans decide, Headway's or a rival's, and not vLLM."""
+        return self.kind not in (Kind.STOCK, Kind.STATIC_BATCH)
 
     @property
     def name(self) -> str:
-        """Unique name, such as ``headway``, ``stock-512-fcfs-long512``, ``static-64``."""
+        """Unique name, such as ``headway``, ``stock-512-fcfs-long512``, ``static-64``.
+
+        Or ``sarathi-30-priority``, ``niyama``, ``niyama-0``, ``headway-no-order``.
+        """
         if self.kind is Kind.HEADWAY:
             return "headway"
         if self.kind is Kind.STATIC_BATCH:
             return f"static-{self.batch}"
+        if self.kind is Kind.ABLATION:
+            return f"headway-no-{self.part}"
+        if self.kind is Kind.NIYAMA:
+            return "niyama" if self.alpha_ms == NIYAMA_ALPHA_MS else f"niyama-{self.alpha_ms}"
+        if self.kind is Kind.SARATHI:
+            return f"sarathi-{self.tbt_ms}{'-priority' if self.order is Order.PRIORITY else ''}"
         long_prefill = f"-long{self.long_prefill_threshold}" if self.long_prefill_threshold else ""
         return f"stock-{self.token_budget}-{self.order.value}{long_prefill}"
 
@@ -133,8 +165,29 @@ def static_batches() -> list[Arm]:
     return [Arm(Kind.STATIC_BATCH, batch=size) for size in STATIC_BATCHES]
 
 
+def rivals() -> list[Arm]:
+    """Other people's planners; Niyama's also with deadlines alone deciding its order."""
+    return [
+        *(
+            Arm(Kind.SARATHI, order=order, tbt_ms=tbt_ms)
+            for tbt_ms in SARATHI_TBTS_MS
+            for order in Order
+        ),
+        Arm(Kind.NIYAMA, alpha_ms=NIYAMA_ALPHA_MS),
+        Arm(Kind.NIYAMA, alpha_ms=0),
+    ]
+
+
+def ablations() -> list[Arm]:
+    """Headway's planner with each of its parts off in turn."""
+    return [Arm(Kind.ABLATION, part=part) for part in ABLATIONS]
+
+
 _STOCK = re.compile(r"stock-(\d+)-(fcfs|priority)(?:-long(\d+))?\Z")
 _STATIC = re.compile(r"static-(\d+)\Z")
+_SARATHI = re.compile(r"sarathi-([1-9]\d*)(-priority)?\Z")
+_NIYAMA = re.compile(r"niyama(?:-(\d+))?\Z")
+_ABLATION = re.compile(r"headway-no-([a-z]+)\Z")
 
 
 def parse(name: str) -> Arm:
@@ -145,14 +198,41 @@ def parse(name: str) -> Arm:
     """
     if name == HEADWAY.name:
         return HEADWAY
+    found = _of_vllm(name) or _of_a_planner(name)
+    if found is None:
+        raise ValueError(
+            f"unknown arm {name!r}; there are headway, stock-512-priority, static-64, sarathi-30, "
+            f"sarathi-30-priority, niyama, headway-no-{{{','.join(ABLATIONS)}}} ..."
+        )
+    return found
+
+
+def _of_vllm(name: str) -> Arm | None:
     if stock := _STOCK.match(name):
         return Arm(Kind.STOCK, int(stock[1]), Order(stock[2]), int(stock[3] or 0))
     if static := _STATIC.match(name):
         return Arm(Kind.STATIC_BATCH, batch=int(static[1]))
-    raise ValueError(f"unknown arm {name!r}; there are headway, stock-512-priority, static-64 ...")
+    return None
+
+
+def _of_a_planner(name: str) -> Arm | None:
+    if sarathi := _SARATHI.match(name):
+        order = Order.PRIORITY if sarathi[2] else Order.FCFS
+        return Arm(Kind.SARATHI, order=order, tbt_ms=int(sarathi[1]))
+    if niyama := _NIYAMA.match(name):
+        return Arm(Kind.NIYAMA, alpha_ms=int(niyama[1] or NIYAMA_ALPHA_MS))
+    ablation = _ABLATION.match(name)
+    if ablation and ablation[1] in ABLATIONS:
+        return Arm(Kind.ABLATION, part=ablation[1])
+    return None
 
 
 def parse_all(names: Sequence[str]) -> list[Arm]:
-    """Arms by name; ``grid`` and ``static`` stand for all of theirs."""
-    groups = {"grid": grid(), "static": static_batches()}
+    """Arms by name; ``grid``, ``static``, ``rivals`` and ``ablations`` stand for all of theirs."""
+    groups = {
+        "grid": grid(),
+        "static": static_batches(),
+        "rivals": rivals(),
+        "ablations": ablations(),
+    }
     return [arm for name in names for arm in groups.get(name, ()) or [parse(name)]]

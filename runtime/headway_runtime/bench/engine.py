@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway_runtime.bench.arms import APPLIED_FILE, ARM_FILE, Arm, Kind, Seating, priorities
+from headway_runtime.bench.arms import APPLIED_FILE, ARM_FILE, Arm, Seating, priorities
 from headway_runtime.bench.arms_file import replace_text
 from headway_runtime.exchange import policy_file
 from headway_runtime.policy import Mode, Policy, Scope, Stamp, TrafficClass, encode
@@ -56,7 +56,7 @@ class Engine:
         Raises:
             EngineError: it did not take the arm.
         """
-        if arm.kind is Kind.HEADWAY:
+        if arm.is_planned:
             policy_file.write(self.run_dir / policy_file.FILE_NAME, policy(classes, serial))
         seating = Seating(arm, serial, priorities(classes))
         replace_text(self.run_dir / ARM_FILE, seating.to_json())

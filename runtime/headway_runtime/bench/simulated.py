@@ -12,6 +12,7 @@ import numpy as np
 from headway_runtime.bench.arms import Arm, Kind, Order, priorities
 from headway_runtime.bench.measure import Loaded
 from headway_runtime.bench.outcome import Ending, Outcome
+from headway_runtime.bench.rivals.choice import rival_of
 from headway_runtime.bench.step_log import COLUMNS
 from headway_runtime.bench.traces import PREFIX_BLOCK_TOKENS
 from headway_runtime.bench.workload import Request as Offered
@@ -59,12 +60,15 @@ def simulate(
         timing,
         _options(arm, workload),
     )
+    rival = rival_of(arm)
+    engine.planner = rival.planner
     engine.recorder = recording = _Recording(engine)
-    mode = Mode.ACT if arm.kind is Kind.HEADWAY else Mode.OFF
+    mode = Mode.ACT if arm.is_planned else Mode.OFF
     engine.adopt(Policy(Scope("benchmark"), Stamp(1, 0, 0), mode=mode, classes=workload.classes))
     for request, cached_tokens in zip(workload.requests, _cached(workload.requests), strict=True):
         engine.send(_arrival(request, cached_tokens))
-    engine.run_to_the_end(give_up_s)
+    with rival.in_force():
+        engine.run_to_the_end(give_up_s)
     return Loaded(
         outcomes=recording.outcomes(workload.requests),
         gpu=SIMULATED,

@@ -14,23 +14,27 @@ from headway_runtime.bench.arms import (
     Kind,
     Order,
     Seating,
+    ablations,
     grid,
     parse,
     parse_all,
     priorities,
+    rivals,
     static_batches,
 )
 from headway_runtime.bench.arms_file import ArmsFile
 from headway_runtime.bench.mixes import standard, three_tpots
+from headway_runtime.bench.rivals.choice import rival_of
 from headway_runtime.bench.static_batch import StaticBatch
+from headway_runtime.scheduling.planner import plan_step
 
-ALL = [HEADWAY, *grid(), *static_batches()]
+ALL = [HEADWAY, *grid(), *static_batches(), *rivals(), *ablations()]
 
 
 def test_the_grid_is_the_one_to_beat() -> None:
     # At budgets of 384 and 512 a threshold of 512 changes nothing.
-    assert len(grid()) == 6 * 2 * 2 - 2 * 2
-    assert {each.token_budget for each in grid()} == {384, 512, 768, 1024, 2048, 8192}
+    assert len(grid()) == 7 * 2 * 2 - 3 * 2
+    assert {each.token_budget for each in grid()} == {256, 384, 512, 768, 1024, 2048, 8192}
     assert [each.batch for each in static_batches()] == [32, 64, 128, 256]
 
 
@@ -45,8 +49,31 @@ def test_other_numbers_are_arms_too() -> None:
         "headway",
         *("static-32", "static-64", "static-128", "static-256"),
     ]
-    with pytest.raises(ValueError, match="stock-many"):
-        parse("stock-many")
+    assert parse("sarathi-28-priority") == Arm(Kind.SARATHI, order=Order.PRIORITY, tbt_ms=28)
+    assert parse("niyama-3") == Arm(Kind.NIYAMA, alpha_ms=3)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["stock-many", "sarathi-0", "sarathi-30-fcfs", "niyama-", "headway-no-", "headway-no-luck"],
+)
+def test_what_is_no_arm_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ValueError, match=f"unknown arm '{name}'"):
+        parse(name)
+
+
+def test_groups_stand_for_all_of_theirs() -> None:
+    named = [each.name for each in parse_all(["rivals", "ablations"])]
+    assert {"sarathi-30", "sarathi-30-priority", "niyama", "niyama-0"} <= set(named)
+    assert {f"headway-no-{part}" for part in ("clock", "margin", "order")} <= set(named)
+    assert len(set(named)) == len(named)
+
+
+@pytest.mark.parametrize("arm", ALL, ids=lambda each: each.name)
+def test_every_arm_that_is_planned_has_a_planner_of_its_own(arm: Arm) -> None:
+    is_headways = rival_of(arm).planner is plan_step
+    assert is_headways == (arm.kind in (Kind.HEADWAY, Kind.STOCK, Kind.STATIC_BATCH))
+    assert arm.is_planned == (arm.kind not in (Kind.STOCK, Kind.STATIC_BATCH))
 
 
 @pytest.mark.parametrize("arm", ALL, ids=lambda each: each.name)

@@ -1,0 +1,142 @@
+"""Headway's planner with one part off, to measure what the part does.
+
+What a part sees is changed before :func:`scheduling.planner.plan_step`, or a constant or function
+of the product is replaced for the length of that call and put back whatever happens; the product
+itself has no switches. An engine plans in one thread, so nobody else meets a replacement. What is
+replaced must exist when this module is read: a part that was renamed fails there, and not in a step
+that would then silently run with it.
+
+Some things around the planner stay as they are: the engine clock goes on learning, and requests
+whose first token came late may take twice their TPOT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from math import inf
+from types import ModuleType
+from typing import Any
+
+from headway_runtime.bench.rivals.rival import Rival
+from headway_runtime.scheduling import lateness, pace, planner, prefill_budget, reserve, slack
+from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.planner import Planner, plan_step
+from headway_runtime.scheduling.prefill_budget import Candidate
+from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.view import StepView, Work
+
+_Overdue = Callable[[], bool]
+
+_UNTAUGHT = StepTimeModel()
+_MANY = 2**31
+"""More slots than any engine has."""
+
+
+def _seeing(change: Callable[[Work], Work]) -> Planner:
+    """The planner with its view of the work changed."""
+
+    def plan(view: StepView, is_overdue: _Overdue) -> StepPlan:
+        if view.work is not None:
+            view = replace(view, work=change(view.work))
+        return plan_step(view, is_overdue)
+
+    return plan
+
+
+def _replacing(module: ModuleType, **values: Any) -> Planner:
+    """The planner with names of a module bound to something else while it is called."""
+    for name in values:
+        # As early as this: AttributeError where there is no such name.
+        getattr(module, name)
+
+    def plan(view: StepView, is_overdue: _Overdue) -> StepPlan:
+        kept = {name: getattr(module, name) for name in values}
+        try:
+            vars(module).update(values)
+            return plan_step(view, is_overdue)
+        finally:
+            vars(module).update(kept)
+
+    return plan
+
+
+def _free_now(work: Work) -> Work:
+    return replace(work, free_s=work.now_s)
+
+
+def _without_graphs(work: Work) -> Work:
+    return replace(work, graph_tokens=0)
+
+
+def _with_the_prior(work: Work) -> Work:
+    return replace(work, step_time=_UNTAUGHT)
+
+
+def _without_share(view: StepView, is_overdue: _Overdue) -> StepPlan:
+    """Background prompts save up nothing: they are infinitely in debt while the planner looks."""
+    if view.work is None:
+        return plan_step(view, is_overdue)
+    in_debt = replace(view.work.carried, background_credit_tokens=-inf)
+    plan = plan_step(replace(view, work=replace(view.work, carried=in_debt)), is_overdue)
+    return replace(plan, carried=replace(plan.carried, background_credit_tokens=0.0))
+
+
+def _without_margin(view: StepView, is_overdue: _Overdue) -> StepPlan:
+    if pace.TPOT_MARGIN:
+        raise RuntimeError("the margin is in the clocks of requests: off only where it is in force")
+    return plan_step(view, is_overdue)
+
+
+@contextmanager
+def _no_margin() -> Iterator[None]:
+    """Requests that begin to decode meanwhile are given no margin.
+
+    Their clocks start outside of the planner, so that it is off for as long as the arm is seated.
+    """
+    kept = pace.TPOT_MARGIN
+    pace.TPOT_MARGIN = 0.0
+    try:
+        yield
+    finally:
+        pace.TPOT_MARGIN = kept
+
+
+def _candidates_by_arrival(*args: Any) -> list[Candidate]:
+    """Candidates as in an engine without an order: those that run, then as they came."""
+    found = prefill_budget.candidates(*args)
+    return sorted(found, key=lambda each: (not each.is_running, each.request.arrival_s))
+
+
+def _nowhere_else(*_: Sequence[Any]) -> tuple[()]:
+    """No placements: newcomers stay behind what came before them."""
+    return ()
+
+
+ABLATIONS: Mapping[str, Rival] = {
+    "clock": Rival(_seeing(_free_now)),
+    "margin": Rival(_without_margin, _no_margin),
+    "graph": Rival(_seeing(_without_graphs)),
+    "share": Rival(_without_share),
+    "lateness": Rival(_replacing(lateness, LATE_A_STEP=0)),
+    "reserve": Rival(_replacing(reserve, RESERVED_SLOTS=_MANY, KV_FOR_BACKGROUND=inf)),
+    "ttftcap": Rival(_replacing(slack, STEPS_IN_A_TTFT=1e-9)),
+    "floor": Rival(_replacing(prefill_budget, MOST_FLOOR_TOKENS=1, LEAST_FLOOR_TOKENS=1)),
+    "order": Rival(_replacing(planner, place=_nowhere_else, candidates=_candidates_by_arrival)),
+    "learning": Rival(_seeing(_with_the_prior)),
+}
+"""By the part that is off:
+
+- ``clock``: the engine is thought to be free now, whatever is under way.
+- ``margin``: tokens are aimed at as promised, not a little faster.
+- ``graph``: steps may be a little larger than the largest CUDA graph, whatever that costs.
+- ``share``: background prompts get nothing while prompts with a TTFT take all there is.
+- ``lateness``: no waiting request is given up for others.
+- ``reserve``: background work may take every slot and KV block.
+- ``ttftcap``: steps may be longer than arrivals can wait; tokens that are due still limit them.
+- ``floor``: prompts get one token where tokens that are due leave no time.
+- ``order``: prompts are computed in order of arrival. Without limits of classes only.
+- ``learning``: plans use the step-time model as it is before any step was seen; the engine clock
+  uses the taught one still.
+"""
