@@ -11,7 +11,6 @@ from vllm.v1.request import RequestStatus
 
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.vllm import journal
-from headway_runtime.executors.vllm.adapter import Adapter
 from headway_runtime.executors.vllm.work_support import work_watch
 from headway_runtime.policy import Mode, TrafficClass
 from headway_runtime.scheduling.plan import StepPlan
@@ -20,20 +19,6 @@ from tests.contract.engines import policy
 CHAT = TrafficClass("chat", ttft_ms=60_000, tpot_ms=40)
 BATCH = TrafficClass("batch", deadline_s=600)
 CLASSES = (CHAT, BATCH)
-
-
-@pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[StepPlan]:
-    """Every plan as it was put in force."""
-    found: list[StepPlan] = []
-    apply = Adapter.apply
-
-    def kept(self: Adapter, plan: StepPlan) -> None:
-        found.append(plan)
-        apply(self, plan)
-
-    monkeypatch.setattr(Adapter, "apply", kept)
-    return found
 
 
 def work_of(engine: Any) -> Any:

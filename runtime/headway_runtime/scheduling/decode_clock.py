@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from heapq import heapify, heappop, heappush
+from itertools import filterfalse
 
 from headway_runtime.scheduling.view import TokenDue
 
@@ -38,15 +39,19 @@ class _Member:
 class DecodeClock:
     """Decoding requests with one TPOT target.
 
+    Attributes:
+        tpot_s: the target.
+        context_tokens: tokens before those that decode next.
+
     Args:
         tpot_s: the target, in seconds; None for requests without one.
     """
 
     def __init__(self, tpot_s: float | None) -> None:
         self.tpot_s = tpot_s
+        self.context_tokens = 0
         self._steps = 0
         self._members: dict[str, _Member] = {}
-        self._contexts = 0
         self._heap: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
@@ -54,11 +59,6 @@ class DecodeClock:
 
     def __contains__(self, request_id: str) -> bool:
         return request_id in self._members
-
-    @property
-    def context_tokens(self) -> int:
-        """Tokens before those that decode next."""
-        return self._contexts + len(self._members) * self._steps
 
     def join(self, request_id: str, first_token_s: float, tokens: int, context: int) -> None:
         """A request decodes from now on.
@@ -75,14 +75,14 @@ class DecodeClock:
             due_s = first_token_s + (tokens - self._steps) * self.tpot_s
             heappush(self._heap, (due_s, request_id))
         self._members[request_id] = _Member(due_s, context - self._steps)
-        self._contexts += context - self._steps
+        self.context_tokens += context
 
     def leave(self, request_id: str) -> bool:
         """A request decodes no more. Returns whether it did."""
         member = self._members.pop(request_id, None)
         if member is None:
             return False
-        self._contexts -= member.context
+        self.context_tokens -= member.context + self._steps
         if len(self._heap) > 2 * len(self._members) + _COMPACT_BEYOND:
             pairs = ((each.due_s, name) for name, each in self._members.items())
             self._heap = [(due_s, name) for due_s, name in pairs if due_s is not None]
@@ -103,10 +103,10 @@ class DecodeClock:
             scheduled: requests that got a token; None if all did.
         """
         self._steps += 1
+        self.context_tokens += len(self._members)
         if scheduled is not None:
-            for name, member in self._members.items():
-                if name not in scheduled:
-                    self._skipped(name, member)
+            for name in filterfalse(scheduled.__contains__, self._members):
+                self._skipped(name, self._members[name])
 
     def next_due(self, now_s: float) -> TokenDue | None:
         """The most pressed request's next token; None where no request has one that matters."""
@@ -126,7 +126,7 @@ class DecodeClock:
 
     def _skipped(self, name: str, member: _Member) -> None:
         member.context -= 1
-        self._contexts -= 1
+        self.context_tokens -= 1
         if member.due_s is not None and self.tpot_s is not None:
             member.due_s -= self.tpot_s
             heappush(self._heap, (member.due_s, name))
@@ -148,7 +148,7 @@ class DecodeClocks:
     @property
     def context_tokens(self) -> int:
         """Tokens before those that decode next, of all requests."""
-        return sum(clock.context_tokens for clock in self._clocks.values())
+        return sum([clock.context_tokens for clock in self._clocks.values()])
 
     def join(
         self, request_id: str, tpot_s: float | None, first_token_s: float, tokens: int, context: int
@@ -182,5 +182,5 @@ class DecodeClocks:
 
     def due(self, now_s: float) -> tuple[TokenDue, ...]:
         """For each target the most pressed request's next token."""
-        found = (clock.next_due(now_s) for clock in self._clocks.values())
-        return tuple(each for each in found if each is not None)
+        found = [clock.next_due(now_s) for clock in self._clocks.values()]
+        return tuple([each for each in found if each is not None])

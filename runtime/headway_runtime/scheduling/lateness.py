@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
-from itertools import islice, takewhile
+from itertools import islice
 from typing import NamedTuple
 
-from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.view import Prefill, WaitingRequest, Work
 
@@ -26,12 +25,12 @@ class _Job(NamedTuple):
     Attributes:
         deadline_s: when its first token was promised.
         seconds: what it takes.
-        waiting_id: id of the request if it waits; None if it runs.
+        waiting_id: id of the request if it waits; empty if it runs.
     """
 
     deadline_s: float
     seconds: float
-    waiting_id: str | None
+    waiting_id: str
 
 
 def late_requests(work: Work, waiting: Sequence[WaitingRequest]) -> tuple[str, ...]:
@@ -41,13 +40,17 @@ def late_requests(work: Work, waiting: Sequence[WaitingRequest]) -> tuple[str, .
     up the one that takes longest of all so far. With everybody kept in line instead, more work than
     time makes everybody a little late.
     """
-    jobs = sorted(_jobs(work, waiting))
-    end_s = work.free_s + min((each.tpot_s for each in work.due), default=0.0)
+    jobs = _jobs(work, waiting)
+    end_s = work.free_s + min([each.tpot_s for each in work.due], default=0.0)
+    if not jobs or end_s + sum([job.seconds for job in jobs]) <= min(jobs).deadline_s:
+        # Nobody would be late in whatever order.
+        return ()
+    jobs.sort()
     taken: list[tuple[float, str]] = []
     late: list[str] = []
     for job in jobs:
         end_s += job.seconds
-        if job.waiting_id is not None:
+        if job.waiting_id:
             heappush(taken, (-job.seconds, job.waiting_id))
         if end_s > job.deadline_s and taken:
             seconds, given_up = heappop(taken)
@@ -56,18 +59,25 @@ def late_requests(work: Work, waiting: Sequence[WaitingRequest]) -> tuple[str, .
     return tuple(late[:LATE_A_STEP])
 
 
-def _jobs(work: Work, waiting: Sequence[WaitingRequest]) -> Iterator[_Job]:
+def _jobs(work: Work, waiting: Sequence[WaitingRequest]) -> list[_Job]:
+    """Prompts with a TTFT to keep; none if none of them waits, since only those are given up."""
+    if not waiting or _deadline_s(waiting[0]) is None:
+        return []
     cost, slowdown = work.step_time.mixed, _slowdown(work)
-
-    def seconds(computed_tokens: int, tokens: int) -> float:
-        return slowdown * chunk_seconds(cost, computed_tokens, tokens)
-
-    for running in filter(_may_keep_ttft, work.prefills):
-        took_s = seconds(running.computed_tokens, running.remaining_tokens)
-        yield _Job(_deadline_s(running), took_s, None)
-    # The queue is in order: behind the first that has none, nobody has a TTFT to keep.
-    for request in takewhile(_may_keep_ttft, islice(waiting, LOOKS)):
-        yield _Job(_deadline_s(request), seconds(0, request.prefill_tokens), request.request_id)
+    jobs = []
+    for request in islice(waiting, LOOKS):
+        deadline_s = _deadline_s(request)
+        if deadline_s is None:
+            # The queue is in order: nobody behind it has a TTFT to keep.
+            break
+        took_s = slowdown * chunk_seconds(cost, 0, request.prefill_tokens)
+        jobs.append(_Job(deadline_s, took_s, request.request_id))
+    for running in work.prefills:
+        deadline_s = _deadline_s(running)
+        if deadline_s is not None:
+            took_s = chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
+            jobs.append(_Job(deadline_s, slowdown * took_s, ""))
+    return jobs
 
 
 def _slowdown(work: Work) -> float:
@@ -80,13 +90,9 @@ def _slowdown(work: Work) -> float:
     return max(1.0, step_s / tokens / cost.prefill_token_s)
 
 
-def _may_keep_ttft(request: Prefill | WaitingRequest) -> bool:
-    return not request.is_late and _ttft_ms(request.traffic_class) is not None
-
-
-def _ttft_ms(traffic_class: TrafficClass | None) -> int | None:
-    return None if traffic_class is None else traffic_class.ttft_ms
-
-
-def _deadline_s(request: Prefill | WaitingRequest) -> float:
-    return request.arrival_s + (_ttft_ms(request.traffic_class) or 0) / 1000
+def _deadline_s(request: Prefill | WaitingRequest) -> float | None:
+    """When its first token was promised; None if it has no TTFT to keep."""
+    promised = request.traffic_class
+    if promised is None or promised.ttft_ms is None or request.is_late:
+        return None
+    return request.arrival_s + promised.ttft_ms / 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar, overload
 
 _Item = TypeVar("_Item")
@@ -30,16 +30,19 @@ class Lazy(Sequence[_Item], Generic[_Item]):
             raise IndexError
         return self._item(index % self._length)
 
+    def __iter__(self) -> Iterator[_Item]:
+        return map(self._item, range(self._length))
+
 
 class Remembered(Sequence[_Item], Generic[_Item]):
     """Another sequence whose items are computed once, however often they are looked at."""
 
     def __init__(self, items: Sequence[_Item]) -> None:
-        self._items = items
-        self._known: dict[int, _Item] = {}
+        self._length = len(items)
+        self._known = _Known(items)
 
     def __len__(self) -> int:
-        return len(self._items)
+        return self._length
 
     @overload
     def __getitem__(self, index: int) -> _Item: ...
@@ -47,11 +50,23 @@ class Remembered(Sequence[_Item], Generic[_Item]):
     def __getitem__(self, index: slice) -> Sequence[_Item]: ...
     def __getitem__(self, index: int | slice) -> _Item | Sequence[_Item]:
         if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        known = self._known.get(index)
-        if known is None:
-            known = self._known[index] = self._items[index]
-        return known
+            return [self[each] for each in range(*index.indices(self._length))]
+        return self._known[index]
+
+    def __iter__(self) -> Iterator[_Item]:
+        return map(self._known.__getitem__, range(self._length))
+
+
+class _Known(dict[int, _Item]):
+    """What is known of a sequence, by index."""
+
+    def __init__(self, items: Sequence[_Item]) -> None:
+        super().__init__()
+        self._items = items
+
+    def __missing__(self, index: int) -> _Item:
+        found = self[index] = self._items[index]
+        return found
 
 
 def merged(

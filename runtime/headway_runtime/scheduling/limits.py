@@ -22,10 +22,13 @@ def decide_limits(
     wanted_batch = min(wanted.max_batch_size, ceilings.max_batch_size)
     batch = min(wanted_batch, max(1, wanted_budget // tokens_per_decode))
     budget = min(ceilings.token_budget, max(wanted_budget, max(1, running) * tokens_per_decode))
-    reasons = (
-        (Reason.BUDGET_FROM_POLICY, wanted_budget < ceilings.token_budget),
-        (Reason.BUDGET_COVERS_RUNNING, budget > wanted_budget),
-        (Reason.BATCH_FROM_POLICY, wanted_batch < ceilings.max_batch_size),
-        (Reason.BATCH_FITS_BUDGET, batch < wanted_batch),
-    )
-    return Limits(budget, batch), tuple(reason for reason, applies in reasons if applies)
+    reasons = []
+    if wanted_budget < ceilings.token_budget:
+        reasons.append(Reason.BUDGET_FROM_POLICY)
+    if budget > wanted_budget:
+        reasons.append(Reason.BUDGET_COVERS_RUNNING)
+    if wanted_batch < ceilings.max_batch_size:
+        reasons.append(Reason.BATCH_FROM_POLICY)
+    if batch < wanted_batch:
+        reasons.append(Reason.BATCH_FITS_BUDGET)
+    return Limits(budget, batch), tuple(reasons)

@@ -55,6 +55,8 @@ def plan_step(view: StepView, is_overdue: Callable[[], bool]) -> StepPlan:
 
 
 def _in_order(view: StepView, limits: Limits, reasons: tuple[Reason, ...]) -> StepPlan:
+    if not view.unsettled:
+        return StepPlan(limits, reasons=reasons)
     placements = place(view.settled, view.unsettled)
     if overtakes(placements, len(view.settled), view.unsettled):
         return StepPlan(limits, placements, (*reasons, Reason.DEADLINE_FIRST))
@@ -104,6 +106,8 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
 
 def _front(view: StepView, placements: Sequence[Placement]) -> Sequence[WaitingRequest]:
     """What waits in front of all lanes once the newcomers are in their places, read lazily."""
+    if not view.unsettled:
+        return view.front
     if not placements:
         behind = range(len(view.front), len(view.front) + len(view.unsettled))
         return merged(view.front, view.unsettled, behind)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import dropwhile, islice
+from dataclasses import replace
+from itertools import islice
 from math import inf
+from operator import attrgetter
+from typing import NamedTuple
 
 from headway_runtime.scheduling.order import BACKGROUND, urgency_of
 from headway_runtime.scheduling.plan import Reason
@@ -36,8 +38,7 @@ BACKGROUND_SHARE = 0.05
 """Share of prompt tokens that background work gets while prompts with a TTFT take all there are."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A request whose prompt may be computed.
 
     Attributes:
@@ -45,6 +46,7 @@ class Candidate:
         computed_tokens: tokens before the chunk.
         remaining_tokens: tokens to compute.
         urgency: where it stands.
+        is_background: it has no TTFT to keep.
         is_running: it is in the batch, so that its chunk can be limited.
     """
 
@@ -52,16 +54,11 @@ class Candidate:
     computed_tokens: int
     remaining_tokens: int
     urgency: Urgency
+    is_background: bool
     is_running: bool
 
-    @property
-    def is_background(self) -> bool:
-        """Whether it has no TTFT to keep."""
-        return self.urgency[0] == BACKGROUND
 
-
-@dataclass(frozen=True)
-class PrefillBudget:
+class PrefillBudget(NamedTuple):
     """Prompt tokens of a step.
 
     Attributes:
@@ -100,26 +97,31 @@ def candidates(
         most_tokens: what a step has room for; more than that is not looked for.
     """
     found = [
-        Candidate(
-            each, each.computed_tokens, each.remaining_tokens, urgency_of(each), is_running=True
-        )
+        _candidate(each, each.computed_tokens, each.remaining_tokens, is_running=True)
         for each in work.prefills
     ]
     seen = _front(waiting, looks, most_tokens)
     if seen:
         seen += _background_head(waiting, len(seen))
     for each in seen:
-        request = replace(each, is_late=True) if each.request_id in late else each
         if each.prefill_tokens > 0:
-            found.append(
-                Candidate(request, 0, each.prefill_tokens, urgency_of(request), is_running=False)
-            )
-    running_first = work.carried.running_first_steps > 0
-    # Those that run go first among equals: they hold KV blocks.
-    found.sort(
-        key=lambda each: (running_first and not each.is_running, each.urgency, not each.is_running)
-    )
+            request = replace(each, is_late=True) if each.request_id in late else each
+            found.append(_candidate(request, 0, each.prefill_tokens, is_running=False))
+    if len(found) < 2:  # noqa: PLR2004 - nothing to sort, as in most steps
+        return found
+    # Those that run stay first among equals: they hold KV blocks.
+    found.sort(key=attrgetter("urgency"))
+    if work.carried.running_first_steps > 0:
+        found.sort(key=attrgetter("is_running"), reverse=True)
     return found
+
+
+def _candidate(
+    request: Prefill | WaitingRequest, computed_tokens: int, tokens: int, *, is_running: bool
+) -> Candidate:
+    urgency = urgency_of(request)
+    is_background = urgency[0] == BACKGROUND
+    return Candidate(request, computed_tokens, tokens, urgency, is_background, is_running)
 
 
 def _front(waiting: Sequence[WaitingRequest], looks: int, most_tokens: int) -> list[WaitingRequest]:
@@ -156,7 +158,7 @@ def decide_prefill(
     tokens = _fitting(work, found, left_s, most_tokens, more_wait=more_wait)
     if tokens is None:
         # All there is fits: the engine may as well have all of its budget.
-        return _dealt_in_order(work, found, most_tokens, ())
+        return _dealt_in_order(work, found, most_tokens, (), work.carried.background_credit_tokens)
     if target_s is None or tokens >= most_tokens:
         return _with_share(work, found, most_tokens, ())
     tokens, more = _shaped(work, found, tokens, most_tokens, target_s)
@@ -169,11 +171,12 @@ def _fitting(
     """Tokens that the time allows; None if all there are fit."""
     cost, tokens = work.step_time.mixed, 0
     for each in found:
-        room = min(chunk_tokens(cost, each.computed_tokens, left_s), most_tokens - tokens)
-        if room < each.remaining_tokens:
-            return tokens + int(room)
+        took_s = chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
+        if took_s > left_s or each.remaining_tokens > most_tokens - tokens:
+            fitting = chunk_tokens(cost, each.computed_tokens, left_s)
+            return tokens + int(min(fitting, most_tokens - tokens))
         tokens += each.remaining_tokens
-        left_s -= chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
+        left_s -= took_s
     if not more_wait:
         return None
     return tokens + int(min(chunk_tokens(cost, 0, left_s), most_tokens - tokens))
@@ -224,54 +227,53 @@ def _with_share(
     It saves up a share of all prompt tokens while others take them, until that pays for as much as
     its next request can use in a step.
     """
-    head = next((each for each in found if each.is_background), None)
-    urgent = sum(each.remaining_tokens for each in found if not each.is_background)
-    if head is None or not urgent:
-        return _dealt_in_order(work, found, tokens, reasons)
+    saved = work.carried.background_credit_tokens
+    background = [each for each in found if each.is_background]
+    urgent = sum([each.remaining_tokens for each in found if not each.is_background])
+    if not background or not urgent:
+        return _dealt_in_order(work, found, tokens, reasons, saved)
+    head = background[0]
     credit = min(
-        work.carried.background_credit_tokens + BACKGROUND_SHARE * tokens,
+        saved + BACKGROUND_SHARE * tokens,
         2.0 * max(tokens, MOST_FLOOR_TOKENS),
     )
     needed = min(head.remaining_tokens, tokens)
     if not tokens - urgent < needed <= credit:
-        budget = _dealt_in_order(work, found, tokens, reasons)
-        return _saving(budget, credit)
+        return _dealt_in_order(work, found, tokens, reasons, credit)
     order = [head, *(each for each in found if each is not head)]
-    budget = _dealt_in_order(work, order, tokens, (*reasons, Reason.BACKGROUND_SHARE))
-    first = None if head.is_running else head.request.request_id
-    return replace(_saving(budget, credit - needed), first=first)
-
-
-def _saving(budget: PrefillBudget, credit_tokens: float) -> PrefillBudget:
-    return replace(budget, carried=replace(budget.carried, background_credit_tokens=credit_tokens))
+    reasons = (*reasons, Reason.BACKGROUND_SHARE)
+    budget = _dealt_in_order(work, order, tokens, reasons, credit - needed)
+    return budget if head.is_running else budget._replace(first=head.request.request_id)
 
 
 def _dealt_in_order(
-    work: Work, order: Sequence[Candidate], tokens: int, reasons: tuple[Reason, ...]
+    work: Work,
+    order: Sequence[Candidate],
+    tokens: int,
+    reasons: tuple[Reason, ...],
+    credit_tokens: float,
 ) -> PrefillBudget:
     """The tokens dealt out, to each as many as it can use and the rest to the next."""
-    chunks, background, left, admits = {}, 0, tokens, False
+    chunks: dict[str, int] = {}
+    left, admits, one_waits, overtakes = tokens, False, False, False
+    before, background = work.carried, None
     for each in order:
         chunk = min(each.remaining_tokens, left)
         left -= chunk
-        background += chunk if each.is_background else 0
-        admits |= chunk > 0 and not each.is_running
+        if each.is_background:
+            background = (background or 0) + chunk
         if each.is_running:
             chunks[each.request.request_id] = chunk
-    steps = 0
-    if not background and any(each.is_background for each in order):
-        steps = work.carried.steps_without_background + 1
-    if _overtakes(order):
+            overtakes |= one_waits
+        else:
+            one_waits = True
+            admits |= chunk > 0
+    if overtakes:
         reasons = (*reasons, Reason.URGENT_PREFILL_FIRST)
     carried = replace(
-        work.carried,
-        steps_without_background=steps,
-        running_first_steps=max(0, work.carried.running_first_steps - 1),
+        before,
+        background_credit_tokens=credit_tokens,
+        steps_without_background=before.steps_without_background + 1 if background == 0 else 0,
+        running_first_steps=max(0, before.running_first_steps - 1),
     )
     return PrefillBudget(tokens, chunks, admits, None, reasons, carried)
-
-
-def _overtakes(order: Sequence[Candidate]) -> bool:
-    """Whether a request that waits goes before one that runs."""
-    behind_the_first_that_waits = dropwhile(lambda each: each.is_running, order)
-    return any(each.is_running for each in behind_the_first_that_waits)

@@ -29,7 +29,7 @@ def most_running(work: Work, found: Sequence[Candidate], running: int, batch_siz
     """
     if work.tightest_ttft_s is None or not running:
         return batch_size
-    urgent = sum(not each.is_background and not each.is_running for each in found)
+    urgent = sum([not each.is_background and not each.is_running for each in found])
     for_background = running
     if work.kv_usage < KV_FOR_BACKGROUND:
         for_background = batch_size - batch_size // RESERVED_SLOTS

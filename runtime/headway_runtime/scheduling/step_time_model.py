@@ -42,6 +42,10 @@ _OUTLIER = 0.15
 _KEPT = 0.998
 """What is kept of the past with each step: some 500 steps are remembered."""
 _REFIT_STEPS = 8
+_YOUNG_STEPS = 64
+_LATER_REFIT_STEPS = 32
+"""Steps are taken in so many at a time, more once there were so many: each time takes some 20 array
+operations, and 32 steps among 500 change little."""
 _LEAST_SHARE_OF_PRIOR = 0.02
 """No part of a step takes less than this share of its prior, so that none is free."""
 _WILD_AFTER = 50
@@ -135,6 +139,7 @@ class _Fit:
         self._prior_weight = np.diag(1 / (_PRIOR_SPREAD * self._prior) ** 2)
         self._squares = np.zeros((len(prior_ms), len(prior_ms)))
         self._products = np.zeros(len(prior_ms))
+        self._fresh: list[tuple[float, ...]] = []
         self.coefficients = _coefficients(self._prior)
 
     def learn(self, features: Sequence[float], predicted_s: float, seconds: float) -> None:
@@ -145,14 +150,23 @@ class _Fit:
         off_by = abs(seconds - predicted_s) / predicted_s
         trust = min(1.0, _OUTLIER / off_by) if off_by else 1.0
         weight = trust / (_STEP_SPREAD * predicted_s) ** 2
-        vector = np.array(features)
-        self._squares *= _KEPT
-        self._squares += (weight * vector)[:, None] * vector
-        self._products *= _KEPT
-        self._products += weight * seconds * vector
+        self._fresh.append((weight, seconds, *features))
         self.steps += 1
-        if self.steps % _REFIT_STEPS == 0:
+        young = self.steps <= _YOUNG_STEPS
+        if len(self._fresh) >= (_REFIT_STEPS if young else _LATER_REFIT_STEPS):
+            self._take_in()
             self._refit()
+
+    def _take_in(self) -> None:
+        """What one step at a time would have come to."""
+        fresh = np.array(self._fresh)
+        count = len(self._fresh)
+        self._fresh.clear()
+        aged_weights = fresh[:, 0] * _KEPT ** np.arange(count - 1, -1, -1)
+        seconds, features = fresh[:, 1], fresh[:, 2:]
+        weighted = aged_weights * features.T
+        self._squares = _KEPT**count * self._squares + weighted @ features
+        self._products = _KEPT**count * self._products + weighted @ seconds
 
     def _refit(self) -> None:
         prior_weight = self._prior_weight * max(_LEAST_PRIOR, _PRIOR_KEPT**self.steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.step_time_model import StepTimeModel
@@ -97,8 +98,7 @@ class Prefill:
     is_late: bool = False
 
 
-@dataclass(frozen=True)
-class TokenDue:
+class TokenDue(NamedTuple):
     """The decoding requests with one TPOT target, of which the most pressed one counts.
 
     Attributes:

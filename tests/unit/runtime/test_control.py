@@ -59,7 +59,7 @@ def test_off_takes_effect_at_the_next_step_and_makes_no_plan(
     bench.publish(1, token_budget=512)
     bench.step()
     bench.publish(2, mode=Mode.OFF, token_budget=512)
-    monkeypatch.setattr(control_module, "plan_step", lambda *_: pytest.fail("planned"))
+    monkeypatch.setattr(bench.control, "planner", lambda *_: pytest.fail("planned"))
     assert bench.step().decision == Decision.OFF
     assert bench.seen[-1] == (2048, 64)
 
@@ -90,7 +90,7 @@ def test_an_error_in_planning_costs_the_plan_and_not_the_step(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.publish(1, token_budget=512)
-    monkeypatch.setattr(control_module, "plan_step", lambda *_: 1 / 0)
+    monkeypatch.setattr(bench.control, "planner", lambda *_: 1 / 0)
     record = bench.step()
     assert (record.decision, record.failed_total, bench.seen) == (Decision.FAILED, 1, [(2048, 64)])
 
@@ -142,7 +142,7 @@ def test_off_is_obeyed_while_planning_is_paused(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.publish(1)
-    monkeypatch.setattr(control_module, "plan_step", lambda *_: 1 / 0)
+    monkeypatch.setattr(bench.control, "planner", lambda *_: 1 / 0)
     for _ in range(4):
         bench.step()
     bench.publish(2, mode=Mode.OFF)
@@ -198,6 +198,15 @@ def test_what_is_in_hand_shows_while_a_step_is_under_way(bench: Any) -> None:
     bench.control.schedule(bench.stock)
     load = bench.statistics.load
     assert (load.steps, load.running, load.waiting) == (0, 1, 2)
+
+
+def test_what_a_step_left_in_hand_shows_while_the_next_one_is_under_way(bench: Any) -> None:
+    first = bench.control.schedule(bench.stock)
+    bench.control.schedule(bench.stock)
+    bench.load = EngineLoad(running=3, waiting=4)
+    bench.finish(first)
+    load = bench.statistics.load
+    assert (load.steps, load.running, load.waiting) == (1, 3, 4)
 
 
 def test_a_step_without_tokens_is_no_step_but_shows_that_nothing_is_left(bench: Any) -> None:

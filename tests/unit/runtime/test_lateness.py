@@ -58,6 +58,12 @@ def test_running_prompts_take_their_time_and_are_not_given_up() -> None:
     assert late_requests(replace(IDLE, prefills=(background,)), [chat("a", 400, NOW - 0.4)]) == ()
 
 
+def test_prompts_that_are_alike_in_everything_are_told_apart() -> None:
+    running = (Prefill("r", 0, 9000, NOW - 0.9, CHAT), Prefill("s", 0, 9000, NOW - 0.9, CHAT))
+    work = replace(IDLE, prefills=running)
+    assert late_requests(work, [chat("a", 9000, NOW - 0.9)]) == ("a",)
+
+
 def test_only_who_was_promised_a_ttft_and_can_still_keep_it_counts() -> None:
     others = [
         chat("known", 400, NOW - 5, is_late=True),

@@ -49,7 +49,7 @@ class Adapter:
         self._classifier: Classifier | None = None
         self._running: RunningClasses | None = None
         self._changed: Limits | None = None
-        self._ceilings = self._limits()
+        self._ceilings = self._wanted = self._limits()
         self._tokens_per_decode = 1 + getattr(scheduler, "num_spec_tokens", 0)
 
     @classmethod
@@ -78,6 +78,7 @@ class Adapter:
             self._work.tightest_ttft_s = tightest_ttft_s(policy.classes if policy else ())
         limited = _limited(policy)
         self._running = RunningClasses(policy) if policy is not None and limited else None
+        self._wanted = self._wanted_by(policy)
         self._gather()
         if _orders(before) and not _orders(policy):
             self._queue.restore_arrival_order(self._scheduler.waiting)
@@ -86,20 +87,16 @@ class Adapter:
 
     def observe(self) -> StepView:
         """The engine before the step."""
-        policy, classifier = self._policy, self._classifier
-        if policy is None or classifier is None:
+        classifier, wanted, scheduler = self._classifier, self._wanted, self._scheduler
+        if classifier is None:
             raise RuntimeError("no policy was adopted")
-        scheduler = self._scheduler
-        wanted = Limits(
-            policy.token_budget or self._ceilings.token_budget,
-            policy.max_batch_size or self._ceilings.max_batch_size,
-        )
-        admits = bool(scheduler.waiting) and len(scheduler.running) < wanted.max_batch_size
+        running = len(scheduler.running)
+        admits = running < wanted.max_batch_size and bool(scheduler.waiting)
         queue = self._queue.look(scheduler.waiting, classifier, admits=admits)
         return StepView(
             ceilings=self._ceilings,
             wanted=wanted,
-            running=len(scheduler.running),
+            running=running,
             tokens_per_decode=self._tokens_per_decode,
             settled=queue.settled,
             unsettled=queue.unsettled,
@@ -107,6 +104,14 @@ class Adapter:
             front=queue.front,
             unseen=queue.unseen,
             work=self._work_in_hand(),
+        )
+
+    def _wanted_by(self, policy: Policy | None) -> Limits:
+        if policy is None:
+            return self._ceilings
+        return Limits(
+            policy.token_budget or self._ceilings.token_budget,
+            policy.max_batch_size or self._ceilings.max_batch_size,
         )
 
     def _work_in_hand(self) -> Work | None:
@@ -127,14 +132,13 @@ class Adapter:
     def apply(self, plan: StepPlan) -> None:
         """Put the plan in force for one ``schedule()``."""
         self._queue.settle(self._scheduler.waiting, plan.placements)
-        self._queue.take_turns(self._scheduler.waiting, plan.turns)
+        if plan.turns:
+            self._queue.take_turns(self._scheduler.waiting, plan.turns)
         if self._work is not None:
             self._work.carried = plan.carried
             self._work.is_to_admit = plan.admits
-            self._late.update(plan.late)
-            if plan.late and self._classifier is not None:
-                self._classifier.forget(plan.late)
-            self._queue.give_way(self._scheduler.waiting, plan.late)
+            if plan.late:
+                self._give_up(plan.late)
             if plan.first is not None:
                 self._queue.bring_forward(self._scheduler.waiting, plan.first)
             if plan.chunks and self._chunk_limits is not None:
@@ -145,6 +149,13 @@ class Adapter:
             min(found.token_budget, plan.limits.token_budget),
             min(found.max_batch_size, self._admission(plan.limits.max_batch_size)),
         )
+
+    def _give_up(self, late: Iterable[str]) -> None:
+        """These can keep their TTFT no more."""
+        self._late.update(late)
+        if self._classifier is not None:
+            self._classifier.forget(late)
+        self._queue.give_way(self._scheduler.waiting, late)
 
     def pass_over(self) -> None:
         """Leave the step to vLLM although it was planned."""
@@ -166,12 +177,14 @@ class Adapter:
         """VLLM has scheduled a step."""
         if self._work is None:
             return
-        self._work.stopped(output.preempted_req_ids or ())
-        for each in output.scheduled_new_reqs:
+        if output.preempted_req_ids:
+            self._work.stopped(output.preempted_req_ids)
+        new, resumed = output.scheduled_new_reqs, output.scheduled_cached_reqs.resumed_req_ids
+        for each in new:
             self._admitted(each.req_id)
-        for name in output.scheduled_cached_reqs.resumed_req_ids:
+        for name in resumed:
             self._admitted(name)
-        if not (output.scheduled_new_reqs or output.scheduled_cached_reqs.resumed_req_ids):
+        if not (new or resumed):
             self._work.nobody_admitted()
         self._work.is_to_admit = False
         self._work.scheduled(output.num_scheduled_tokens, decided_s, self._scheduler.running)
@@ -198,7 +211,10 @@ class Adapter:
 
     def left(self, request_ids: Iterable[str]) -> None:
         """These requests wait no more: they run, or they have ended."""
-        self._queue.left(request_ids)
+        gone = tuple(request_ids)
+        self._queue.left(gone)
+        if self._classifier is not None:
+            self._classifier.left(gone)
 
     def _admitted(self, request_id: str) -> None:
         request = self._scheduler.requests[request_id]

@@ -68,19 +68,19 @@ class ClassAccounts:
         Returns:
             How many tokens there were, and which requests have ended.
         """
-        tokens, ended = 0, []
+        tokens = 0
+        ended: list[str] = []
         for client in outputs.values():
             of_client = client.outputs
             # Whole lists at a time: this is all that is done for every token.
             tokens += sum([len(each.new_token_ids) for each in of_client])
-            reasons = [each.finish_reason for each in of_client]
-            if self._without_token:
-                self._first_tokens(of_client, now_ns)
-            if reasons.count(None) < len(reasons):
-                ended += [each for each in of_client if each.finish_reason is not None]
-        for each in ended:
-            self._ended(each.request_id, each.finish_reason.name, now_ns)
-        return tokens, [each.request_id for each in ended]
+            for each in self._first_or_last(of_client):
+                if each.new_token_ids and each.request_id in self._without_token:
+                    self._first_token(each.request_id, now_ns)
+                if each.finish_reason is not None:
+                    self._ended(each.request_id, each.finish_reason.name, now_ns)
+                    ended.append(each.request_id)
+        return tokens, ended
 
     def ended(self, requests: Iterable[Any], now_ns: int, *, by_client: bool) -> None:
         """The engine has ended these requests from outside of a step.
@@ -97,11 +97,14 @@ class ClassAccounts:
                 name = "ERROR"
             self._ended(each.request_id, name, now_ns)
 
-    def _first_tokens(self, outputs: Sequence[Any], now_ns: int) -> None:
+    def _first_or_last(self, outputs: Sequence[Any]) -> list[Any]:
+        """Outputs of requests that had no token before, or that have ended."""
         without_token = self._without_token
-        for each in [each for each in outputs if each.request_id in without_token]:
-            if each.new_token_ids:
-                self._first_token(each.request_id, now_ns)
+        return [
+            each
+            for each in outputs
+            if each.finish_reason is not None or each.request_id in without_token
+        ]
 
     def _first_token(self, request_id: str, now_ns: int) -> None:
         self._without_token.discard(request_id)

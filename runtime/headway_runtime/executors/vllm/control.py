@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.interface import Executor
@@ -34,6 +34,7 @@ ARRIVAL_FOLLOWS_AFTER_NS = 100_000_000
 """An idle engine looks for another policy when a request comes, whose class depends on it; one that
 runs steps has just looked."""
 
+_Answer = TypeVar("_Answer")
 _Outcome = tuple[Decision, StepPlan | None]
 
 
@@ -81,9 +82,10 @@ class StepControl:
             returned_ns = time.monotonic_ns()
             if self._executor is not None:
                 self._executor.restore()
-        self._left(lambda: _admitted(output))
-        self._follow_step(lambda each: each.scheduled(output, decided.entered_ns / 1e9))
-        self._record(lambda: self._journal.scheduled(output, decided, self._load(), returned_ns))
+        if self._executor is not None:
+            self._tell(_tell_admitted, self._executor, output)
+            self._tell(self._executor.scheduled, output, decided.entered_ns / 1e9)
+        self._record(self._journal.scheduled, output, decided, self._load, returned_ns)
         return output
 
     def update(self, output: Any, stock: Callable[[], Any]) -> Any:
@@ -91,29 +93,21 @@ class StepControl:
         entered_s = time.monotonic_ns() / 1e9
         outputs = stock()
         ended_ns = time.monotonic_ns()
-        self._follow_step(lambda each: each.looked_at(output, entered_s))
-
-        gone: Sequence[str] | None = None
-
-        def record() -> None:
-            nonlocal gone
-            gone = self._journal.finished(output, outputs, self._load(), ended_ns)
-
-        def ended() -> Sequence[str]:
+        if self._executor is not None:
+            self._tell(self._executor.looked_at, output, entered_s)
+        gone = self._record(self._journal.finished, output, outputs, self._load, ended_ns)
+        if gone is None:
             # Without statistics nobody else has looked.
-            return _ended(outputs) if gone is None else gone
-
-        self._record(record)
-        if gone is None or gone:
-            self._left(ended)
-            self._follow_step(lambda each: each.ended(ended()))
+            gone = self._tell(_ended, outputs)
+        if gone:
+            self._tell_gone(gone)
         return outputs
 
     def launched(self, output: Any) -> None:
         """The engine has launched the step it scheduled last, or what it could of it."""
-        if not getattr(output, "pending_structured_output_tokens", False):
-            now_s = time.monotonic_ns() / 1e9
-            self._follow_step(lambda each: each.launched(now_s))
+        is_whole = not getattr(output, "pending_structured_output_tokens", False)
+        if is_whole and self._executor is not None:
+            self._tell(self._executor.launched, time.monotonic_ns() / 1e9)
 
     def added(self, request: Any) -> None:
         """The engine has taken in a request."""
@@ -122,7 +116,7 @@ class StepControl:
             self._executor.added()
         if entered_ns - self._followed_ns > ARRIVAL_FOLLOWS_AFTER_NS:
             self._follow(entered_ns)
-        self._record(lambda: self._journal.arrived(request))
+        self._record(self._journal.arrived, request)
         self._journal.took(time.monotonic_ns() - entered_ns)
 
     def ended(self, requests: Sequence[Any], *, by_client: bool) -> None:
@@ -133,9 +127,7 @@ class StepControl:
             by_client: whether their clients may have asked for it.
         """
         entered_ns = time.monotonic_ns()
-        self._left(lambda: [each.request_id for each in requests])
-        gone = [each.request_id for each in requests]
-        self._follow_step(lambda executor: executor.ended(gone))
+        self._tell_gone([each.request_id for each in requests])
         self._record(lambda: self._journal.ended(requests, by_client=by_client))
         self._journal.took(time.monotonic_ns() - entered_ns)
 
@@ -221,35 +213,41 @@ class StepControl:
         if self._watch.refused != refused_before:
             self._record(lambda: self._journal.refused(self._watch.refused))
 
-    def _follow_step(self, tell: Callable[[Executor], None]) -> None:
-        """Tell the executor what has become of a step."""
-        if self._executor is None:
-            return
+    def _tell_gone(self, request_ids: Sequence[str]) -> None:
+        """Tell the executor which requests have ended."""
+        if self._executor is not None:
+            self._tell(self._executor.left, request_ids)
+            self._tell(self._executor.ended, request_ids)
+
+    @staticmethod
+    def _tell(event: Callable[..., _Answer], *arguments: Any) -> _Answer | None:
+        """Tell the executor what has become of a step; None where that fails."""
         try:
-            tell(self._executor)
+            return event(*arguments)
         except Exception:
-            # Its plans are worse from now on, the steps are not.
+            # Its plans are worse from now on, the steps are not. It finds out by itself where its
+            # order is not what it was.
             _LOGGER.exception("Headway has lost sight of what the engine has in hand")
+            return None
 
-    def _left(self, request_ids: Callable[[], Iterable[str]]) -> None:
-        """Tell the executor which requests wait no more."""
-        if self._executor is None:
-            return
-        try:
-            self._executor.left(request_ids())
-        except Exception:
-            # It finds out by itself that its order is not what it was.
-            _LOGGER.exception("Headway does not know which requests wait no more")
-
-    def _record(self, write: Callable[[], None]) -> None:
+    def _record(self, write: Callable[..., _Answer], *arguments: Any) -> _Answer | None:
+        """Write down what has happened; None where nothing is written."""
         if not self._journal.is_kept:
-            return
+            return None
         try:
-            write()
+            return write(*arguments)
         except Exception:
             # Statistics are worth less than the step they are about.
             _LOGGER.exception("Headway writes no statistics from now on")
             self._journal.give_up()
+            return None
+
+
+def _tell_admitted(executor: Executor, output: Any) -> None:
+    """Which requests a ``SchedulerOutput`` takes from the waiting queue."""
+    resumed = output.scheduled_cached_reqs.resumed_req_ids
+    if output.scheduled_new_reqs or resumed:
+        executor.left([*(each.req_id for each in output.scheduled_new_reqs), *resumed])
 
 
 def _ended(outputs: Any) -> Sequence[str]:
@@ -260,9 +258,3 @@ def _ended(outputs: Any) -> Sequence[str]:
         for each in client.outputs
         if each.finish_reason is not None
     ]
-
-
-def _admitted(output: Any) -> Iterable[str]:
-    """Requests that a ``SchedulerOutput`` takes from the waiting queue."""
-    yield from (each.req_id for each in output.scheduled_new_reqs)
-    yield from output.scheduled_cached_reqs.resumed_req_ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from headway_runtime.executors.vllm.step_account import (
 )
 from headway_runtime.policy import Policy
 
-CLASSES_PERIOD_NS = 100_000_000
+CLASSES_PERIOD_NS = 250_000_000
 """Classes that have changed are written this often, rather than with every step."""
 
 
@@ -71,32 +71,38 @@ class Journal:
         """The engine has taken in a request."""
         self._classes.arrived(request)
 
-    def scheduled(self, output: Any, decided: Decided, load: EngineLoad, returned_ns: int) -> None:
+    def scheduled(
+        self, output: Any, decided: Decided, tell_load: Callable[[], EngineLoad], returned_ns: int
+    ) -> None:
         """A step was handed to the model.
 
         Args:
             output: vLLM's ``SchedulerOutput``.
             decided: how it was decided.
-            load: what the engine has in hand.
+            tell_load: tells what the engine has in hand.
             returned_ns: when the engine's own ``schedule()`` returned, on the monotonic clock.
         """
-        self._write_load(load)
+        if not self._in_flight:
+            # Else the step before has just been looked at, which wrote it.
+            self._write_load(tell_load())
         plugin_ns = decided.plan_ns + time.monotonic_ns() - returned_ns
         self._in_flight.append((output, decided, plugin_ns))
 
-    def finished(self, output: Any, outputs: Any, load: EngineLoad, ended_ns: int) -> Sequence[str]:
+    def finished(
+        self, output: Any, outputs: Any, tell_load: Callable[[], EngineLoad], ended_ns: int
+    ) -> Sequence[str]:
         """The output of a step came back from the model.
 
         Args:
             output: vLLM's ``SchedulerOutput`` of it.
             outputs: vLLM's ``EngineCoreOutputs`` by client.
-            load: what the engine has in hand.
+            tell_load: tells what the engine has in hand.
             ended_ns: when the engine's own ``update_from_output()`` returned.
 
         Returns:
             Requests that ended with it.
         """
-        now_ns = time.time_ns()
+        now_ns, load = time.time_ns(), tell_load()
         decided, plugin_ns = self._take(output)
         tokens, gone = self._classes.tokens_came(outputs, now_ns)
         # A step without tokens only flushes aborted requests: no model ran.

@@ -39,7 +39,7 @@ class Lanes:
     @property
     def bounds(self) -> list[tuple[int, int]]:
         """First index of each lane and the one behind its last."""
-        return list(pairwise((*self._starts, self._end)))
+        return list(pairwise((*self._starts, self._end))) if self._starts else []
 
     def find(self, queue: deque[Any], end: int) -> bool:
         """Find the lanes in the first ``end`` requests; whether all that belongs there is there."""

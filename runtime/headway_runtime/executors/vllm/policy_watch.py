@@ -1,14 +1,12 @@
-"""The policy in force in this engine, followed at the cost of one ``stat`` a step."""
+"""The policy in force in this engine, followed at the cost of one system call a step."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from headway_runtime.exchange import policy_file
+from headway_runtime.executors.vllm.file_identity import FileIdentity, Identity
 from headway_runtime.policy import Policy, PolicyFormatError, decode
-
-_Identity = tuple[int, int, int]
 
 
 class PolicyWatch:
@@ -20,20 +18,18 @@ class PolicyWatch:
     """
 
     def __init__(self, path: Path) -> None:
-        # A string: os.stat on a Path converts it every time, and this runs every step.
-        self._path = str(path)
-        self._seen: _Identity | None = None
+        self._path = path
+        self._file = FileIdentity(str(path))
+        self._seen: Identity | None = None
         self.policy: Policy | None = None
         self.refused = 0
 
     def refresh(self) -> bool:
         """Look at the file; whether another policy is in force now. Never fails."""
         try:
-            status = os.stat(self._path)  # noqa: PTH116 - see above
+            identity = self._file.look()
         except OSError:
             return False
-        # The inode too: two replacements may carry the same time on a coarse clock.
-        identity = (status.st_mtime_ns, status.st_ino, status.st_size)
         if identity == self._seen:
             return False
         self._seen = identity
@@ -41,7 +37,7 @@ class PolicyWatch:
 
     def _read(self) -> bool:
         try:
-            policy = decode(policy_file.read(Path(self._path)))
+            policy = decode(policy_file.read(self._path))
         except (OSError, policy_file.PolicyFileError, PolicyFormatError):
             self.refused += 1
             return False

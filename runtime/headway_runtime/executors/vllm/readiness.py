@@ -8,7 +8,10 @@ from typing import Any
 from headway_runtime.scheduling.view import Readiness
 
 _GRAMMAR = "WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR"
-_names: dict[Any, str | None] = {}
+_UNKNOWN = ""
+_waits_for: dict[Any, str | None] = {}
+"""Of each status its name, if it is one of those that wait for something: an enumeration takes a
+microsecond to tell a name."""
 
 
 def readiness(request: Any) -> Readiness:
@@ -17,7 +20,9 @@ def readiness(request: Any) -> Readiness:
     Passed over are those whose status says what they wait for, and preempted ones whose tokens are
     still on their way.
     """
-    waits_for = _what_it_waits_for(request.status)
+    waits_for = _waits_for.get(request.status, _UNKNOWN)
+    if waits_for == _UNKNOWN:
+        waits_for = _what_it_waits_for(request.status)
     if waits_for is not None:
         grammar = waits_for == _GRAMMAR
         return _of_grammar(request.structured_output_request) if grammar else Readiness.BLOCKED
@@ -28,12 +33,9 @@ def readiness(request: Any) -> Readiness:
 
 
 def _what_it_waits_for(status: Any) -> str | None:
-    """The status's name if it is one of those that wait for something."""
-    # An enumeration takes a microsecond to tell a name.
-    if status not in _names:
-        name = status.name
-        _names[status] = name if name.startswith("WAITING_FOR_") else None
-    return _names[status]
+    name = str(status.name)
+    _waits_for[status] = name if name.startswith("WAITING_FOR_") else None
+    return _waits_for[status]
 
 
 def _of_grammar(structured_output: Any) -> Readiness:

@@ -9,7 +9,7 @@ from typing import Any
 from headway_runtime.executors.vllm.readiness import readiness
 from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.order import urgency
-from headway_runtime.scheduling.view import Urgency, WaitingRequest
+from headway_runtime.scheduling.view import Readiness, Urgency, WaitingRequest
 
 CLASS_KEY = "headway_class"
 """Key under ``vllm_xargs`` of a request's body that names its class."""
@@ -30,6 +30,7 @@ class Classifier:
     def __init__(self, policy: Policy, late: AbstractSet[str] = frozenset()) -> None:
         self._late = late
         self._urgencies: dict[str, Urgency] = {}
+        self._waiting: dict[str, tuple[Any, WaitingRequest]] = {}
         self._classes = {each.name: each for each in policy.classes}
         self._default = self._classes.get(policy.default_class or "")
 
@@ -45,10 +46,16 @@ class Classifier:
         known = self._urgencies.get(request.request_id)
         return self._urgency(request) if known is None else known
 
+    def left(self, request_ids: Iterable[str]) -> None:
+        """These requests wait no more; if they do again, they have other tokens to compute."""
+        for each in request_ids:
+            self._waiting.pop(each, None)
+
     def forget(self, request_ids: Iterable[str]) -> None:
         """These requests are gone, or stand elsewhere from now on."""
         for each in request_ids:
             self._urgencies.pop(each, None)
+            self._waiting.pop(each, None)
 
     def _urgency(self, request: Any) -> Urgency:
         if len(self._urgencies) >= _REMEMBERED:
@@ -62,13 +69,25 @@ class Classifier:
         return found
 
     def waiting(self, request: Any) -> WaitingRequest:
-        """What the planner knows of a waiting request."""
-        traffic_class = self.traffic_class(request)
-        return WaitingRequest(
-            request.request_id,
-            request.arrival_time,
-            traffic_class,
+        """What the planner knows of a waiting request.
+
+        Those at the front are looked at in every step. One that is ready stays what it is for as
+        long as it waits, unless it becomes another part of its session.
+        """
+        name, arrival_s = request.request_id, request.arrival_time
+        status, known = self._waiting.get(name, (None, None))
+        if known is not None and status is request.status and known.arrival_s == arrival_s:
+            return known
+        found = WaitingRequest(
+            name,
+            arrival_s,
+            self.traffic_class(request),
             readiness(request),
             request.num_tokens - request.num_computed_tokens,
-            request.request_id in self._late,
+            name in self._late,
         )
+        if found.readiness is Readiness.READY:
+            if len(self._waiting) >= _REMEMBERED:
+                self._waiting.clear()
+            self._waiting[name] = (request.status, found)
+        return found

@@ -85,7 +85,7 @@ class WaitingQueue:
             self.unsettle(queue, len(self._lanes))
             end = 0
             self._lanes.find(queue, end)
-        shown = range(end, min(len(queue), end + MOVES_PER_STEP))
+        shown = range(end, end + min(self._unsettled, MOVES_PER_STEP))
         unsettled = tuple([classifier.waiting(queue[index]) for index in shown])
 
         def urgencies(start: int, stop: int) -> Sequence[Urgency]:
@@ -95,14 +95,14 @@ class WaitingQueue:
             return Lazy(stop - start, lambda index: classifier.waiting(queue[start + index]))
 
         front = self._lanes.front_length
-        view = QueueView(urgencies(0, front), unsettled, len(queue) - shown.stop)
-        if not len(self._lanes):
-            return view._replace(front=requests(0, front))
+        unseen = self._unsettled - len(unsettled)
         lanes = [(requests(*bounds), urgencies(*bounds)) for bounds in self._lanes.bounds]
-        return view._replace(front=requests(0, front), lanes=tuple(lanes))
+        return QueueView(urgencies(0, front), unsettled, unseen, requests(0, front), tuple(lanes))
 
     def settle(self, queue: deque[Any], placements: Sequence[Placement]) -> None:
         """Carry out placements made for what :meth:`look` showed; none means it is in order."""
+        if not self._unsettled:
+            return
         first = self._settled_count(queue)
         found = {
             request.request_id: request
@@ -156,5 +156,6 @@ class WaitingQueue:
         self._unsettled = max(0, len(queue) - first - MOVES_PER_STEP)
 
     def _settled_count(self, queue: deque[Any]) -> int:
-        self._unsettled = min(self._unsettled, len(queue))
-        return len(queue) - self._unsettled
+        length = len(queue)
+        self._unsettled = min(self._unsettled, length)
+        return length - self._unsettled

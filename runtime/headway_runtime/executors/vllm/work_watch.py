@@ -122,8 +122,8 @@ class WorkWatch:
         """
         if not tokens:
             return
-        chunks = [(known, tokens.get(name, 0)) for name, known in self._prefills.items()]
-        chunks = [each for each in chunks if each[1]]
+        prefills = self._prefills.items()
+        chunks = [(known, tokens[name]) for name, known in prefills if tokens.get(name)]
         shape = StepShape(
             prefill_tokens=sum([chunk for _, chunk in chunks]),
             decodes=len(tokens) - len(chunks),
