@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from math import inf
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.plan import Placement
@@ -16,6 +17,9 @@ from headway_runtime.scheduling.view import Prefill, Urgency, WaitingRequest
 
 WITH_TTFT = 0
 BACKGROUND = 1
+
+MISFIT: Urgency = (BACKGROUND, inf)
+"""Of a request that stops all others when it comes to the front."""
 
 LATE_FACTOR = 10
 """A late request is due so many times its TTFT after its arrival, so that it is not forgotten."""
@@ -42,6 +46,8 @@ def urgency(
 
 def urgency_of(request: WaitingRequest | Prefill) -> Urgency:
     """Sort key of a request."""
+    if isinstance(request, WaitingRequest) and request.is_misfit:
+        return MISFIT
     return urgency(request.arrival_s, request.traffic_class, is_late=request.is_late)
 
 

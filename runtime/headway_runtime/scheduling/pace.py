@@ -23,6 +23,13 @@ def aimed_tpot_s(traffic_class: TrafficClass | None, *, is_late: bool) -> float 
     return (1 - TPOT_MARGIN) * factor * traffic_class.tpot_ms / 1000
 
 
+def has_pace(traffic_class: TrafficClass | None) -> bool:
+    """Whether its requests were promised when tokens come, be it the first or the next ones."""
+    return traffic_class is not None and not (
+        traffic_class.ttft_ms is None and traffic_class.tpot_ms is None
+    )
+
+
 def tightest_ttft_s(classes: Iterable[TrafficClass]) -> float | None:
     """The least TTFT that is promised, in seconds; None if none is."""
     promised = [each.ttft_ms for each in classes if each.ttft_ms is not None]

@@ -37,6 +37,8 @@ class Reason(str, enum.Enum):
     """A running prompt was held back for a more urgent one."""
     RESERVED = "Reserved"
     """Slots or KV blocks are kept free for requests with a TTFT."""
+    BACKGROUND_LAST = "BackgroundLast"
+    """KV blocks run out: running requests without TTFT and TPOT lose theirs first."""
     CLASS_LIMIT = "ClassLimit"
     """Requests are held back: as many of their class run as may."""
 
@@ -107,6 +109,8 @@ class StepPlan:
         first: id of a waiting request that goes in front of all others in this step.
         late: ids of waiting requests that cannot keep their TTFT any more: they give way to those
             that can.
+        background_last: running requests that were promised neither TTFT nor TPOT go behind all
+            others in the batch, from whose end an engine preempts.
         carried: for the next step.
     """
 
@@ -118,6 +122,7 @@ class StepPlan:
     admits: bool = False
     first: str | None = None
     late: tuple[str, ...] = ()
+    background_last: bool = False
     carried: Carried = field(default_factory=Carried)
 
 

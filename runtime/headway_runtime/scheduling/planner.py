@@ -17,7 +17,7 @@ from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes, place
 from headway_runtime.scheduling.plan import Placement, Reason, StepPlan
 from headway_runtime.scheduling.prefill_budget import LOOKS, candidates, decide_prefill
-from headway_runtime.scheduling.reserve import most_running
+from headway_runtime.scheduling.reserve import kv_is_short, may_start, most_running
 from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest, Work
 
 Planner = Callable[[StepView, Callable[[], bool]], StepPlan]
@@ -87,10 +87,12 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
     late = late_requests(work, waiting)
     slots = max(0, plan.limits.max_batch_size - view.running)
     found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)
+    found = may_start(work, found, view.running)
     more_wait = slots > LOOKS and len(waiting) + view.unseen > LOOKS
     prefill = decide_prefill(work, found, most_tokens, more_wait=more_wait)
     batch = most_running(work, found, view.running, plan.limits.max_batch_size)
     reserved = (Reason.RESERVED,) if batch < plan.limits.max_batch_size else ()
+    yields = (Reason.BACKGROUND_LAST,) if kv_is_short(work) else ()
     budget = min(plan.limits.token_budget, max(1, decode_tokens + prefill.tokens))
     return replace(
         plan,
@@ -99,7 +101,8 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
         admits=prefill.admits,
         first=prefill.first,
         late=late,
-        reasons=(*plan.reasons, *prefill.reasons, *reserved),
+        background_last=bool(yields),
+        reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields),
         carried=prefill.carried,
     )
 

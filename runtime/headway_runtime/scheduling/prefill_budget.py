@@ -104,7 +104,7 @@ def candidates(
     if seen:
         seen += _background_head(waiting, len(seen))
     for each in seen:
-        if each.prefill_tokens > 0:
+        if each.prefill_tokens > 0 and not each.is_misfit:
             request = replace(each, is_late=True) if each.request_id in late else each
             found.append(_candidate(request, 0, each.prefill_tokens, is_running=False))
     if len(found) < 2:  # noqa: PLR2004 - nothing to sort, as in most steps
@@ -160,9 +160,9 @@ def decide_prefill(
         # All there is fits: the engine may as well have all of its budget.
         return _dealt_in_order(work, found, most_tokens, (), work.carried.background_credit_tokens)
     if target_s is None or tokens >= most_tokens:
-        return _with_share(work, found, most_tokens, ())
+        return _with_share(work, found, most_tokens, left_s, ())
     tokens, more = _shaped(work, found, tokens, most_tokens, target_s)
-    return _with_share(work, found, tokens, (Reason.TOKENS_DUE, *more))
+    return _with_share(work, found, tokens, left_s, (Reason.TOKENS_DUE, *more))
 
 
 def _fitting(
@@ -220,7 +220,11 @@ def _launch_is_too_long(work: Work, target_s: float) -> bool:
 
 
 def _with_share(
-    work: Work, found: Sequence[Candidate], tokens: int, reasons: tuple[Reason, ...]
+    work: Work,
+    found: Sequence[Candidate],
+    tokens: int,
+    left_s: float,
+    reasons: tuple[Reason, ...],
 ) -> PrefillBudget:
     """The tokens dealt out, background work first where it has waited for its share.
 
@@ -237,13 +241,23 @@ def _with_share(
         saved + BACKGROUND_SHARE * tokens,
         2.0 * max(tokens, MOST_FLOOR_TOKENS),
     )
-    needed = min(head.remaining_tokens, tokens)
+    order = [head, *(each for each in found if each is not head)]
+    in_time = tokens if Reason.PREFILL_FLOOR in reasons else _in_time(work, order, left_s, tokens)
+    needed = min(head.remaining_tokens, in_time)
     if not tokens - urgent < needed <= credit:
         return _dealt_in_order(work, found, tokens, reasons, credit)
-    order = [head, *(each for each in found if each is not head)]
     reasons = (*reasons, Reason.BACKGROUND_SHARE)
-    budget = _dealt_in_order(work, order, tokens, reasons, credit - needed)
+    budget = _dealt_in_order(work, order, in_time, reasons, credit - needed)
     return budget if head.is_running else budget._replace(first=head.request.request_id)
+
+
+def _in_time(work: Work, order: Sequence[Candidate], left_s: float, tokens: int) -> int:
+    """Of so many tokens those that the time allows in this order.
+
+    What goes first may have more before it to attend to than what it takes the place of.
+    """
+    fitting = _fitting(work, order, left_s, tokens, more_wait=False)
+    return tokens if fitting is None else fitting
 
 
 def _dealt_in_order(

@@ -50,6 +50,7 @@ class WaitingRequest:
         prefill_tokens: tokens to compute before its first one comes, what prefixes in the cache
             save not counted; 0 where nobody needs to know.
         is_late: it can keep its TTFT no more, and waits among those without one.
+        is_misfit: the engine could not admit it when nothing else ran: it waits behind all others.
     """
 
     request_id: str
@@ -58,6 +59,7 @@ class WaitingRequest:
     readiness: Readiness = Readiness.READY
     prefill_tokens: int = 0
     is_late: bool = False
+    is_misfit: bool = False
 
 
 @dataclass(frozen=True)

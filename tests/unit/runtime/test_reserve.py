@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.pace import has_pace
+from headway_runtime.scheduling.plan import Reason, StepPlan
+from headway_runtime.scheduling.planner import plan_step
 from headway_runtime.scheduling.prefill_budget import Candidate, candidates
-from headway_runtime.scheduling.reserve import most_running
+from headway_runtime.scheduling.reserve import may_start, most_running
 from headway_runtime.scheduling.step_time_model import StepTimeModel
-from headway_runtime.scheduling.view import WaitingRequest, Work
+from headway_runtime.scheduling.view import Limits, StepView, TokenDue, WaitingRequest, Work
 
 CHAT = TrafficClass("chat", ttft_ms=1000)
 WORK = Work(100.0, 100.0, StepTimeModel(), tightest_ttft_s=1.0, kv_usage=0.5)
@@ -54,3 +57,33 @@ def test_an_empty_engine_admits_whatever_its_blocks_say() -> None:
 def test_without_any_ttft_nothing_is_kept() -> None:
     alone = replace(WORK, tightest_ttft_s=None, kv_usage=0.99)
     assert most_running(alone, waiting(0, 50), 255, 256) == 256
+
+
+def test_where_kv_is_short_no_tokens_are_kept_for_who_may_not_start() -> None:
+    full = replace(WORK, kv_usage=0.95)
+    found = waiting(2, 3)
+    assert may_start(full, found, 30) == found[:2]
+    # Nobody else would run, nobody else was promised anything, or there are blocks.
+    assert may_start(full, found, 0) == found
+    assert may_start(replace(full, tightest_ttft_s=None), found, 30) == found
+    assert may_start(WORK, found, 30) == found
+
+
+def test_background_work_loses_its_blocks_first_where_kv_is_short() -> None:
+    paced = TrafficClass("paced", tpot_ms=50)
+    assert has_pace(CHAT)
+    assert has_pace(paced)
+    assert not has_pace(TrafficClass("batch", deadline_s=60))
+    assert not has_pace(None)
+
+    def plan(work: Work) -> StepPlan:
+        limits = Limits(8192, 256)
+        return plan_step(StepView(limits, limits, 30, work=work), lambda: False)
+
+    full = replace(WORK, kv_usage=0.95)
+    assert plan(full).background_last
+    assert Reason.BACKGROUND_LAST in plan(full).reasons
+    assert not plan(WORK).background_last
+    assert not plan(replace(full, tightest_ttft_s=None)).background_last
+    due = (TokenDue(100.1, 0.05),)
+    assert plan(replace(full, tightest_ttft_s=None, due=due)).background_last

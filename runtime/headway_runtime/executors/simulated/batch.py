@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from headway_runtime.executors.simulated.kv_blocks import KvBlocks
 from headway_runtime.executors.simulated.options import EngineOptions
@@ -13,7 +13,7 @@ from headway_runtime.scheduling.view import Limits
 
 
 class Batch:
-    """Running requests in the order of their admission.
+    """Running requests, in the order of their admission if nobody puts them in another one.
 
     Args:
         blocks: KV blocks they share.
@@ -57,6 +57,10 @@ class Batch:
             self._admit(limits, waiting, step, longest)
         step.begin()
         return step
+
+    def put_last(self, is_last: Callable[[Request], bool]) -> None:
+        """Put these running requests behind all others: they lose their blocks first."""
+        self.running.sort(key=is_last)
 
     def finish(self, step: Step, waiting: WaitingQueue) -> list[Request]:
         """The output of a step is there.

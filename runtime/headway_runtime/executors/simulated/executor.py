@@ -13,7 +13,7 @@ from headway_runtime.executors.simulated.request import Request
 from headway_runtime.executors.simulated.step import Step
 from headway_runtime.executors.simulated.waiting_queue import WaitingQueue
 from headway_runtime.policy import Mode, Policy, TrafficClass
-from headway_runtime.scheduling.pace import tightest_ttft_s
+from headway_runtime.scheduling.pace import has_pace, tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
@@ -120,6 +120,8 @@ class SimulatedExecutor:
         self._waiting.first = plan.first
         self._limits = plan.limits
         self._caps = plan.chunks
+        if plan.background_last:
+            self._batch.put_last(lambda each: not has_pace(self._class_of(each)))
         if self._foresight is not None:
             self._foresight.carried = plan.carried
             self._is_to_admit = plan.admits
@@ -140,6 +142,8 @@ class SimulatedExecutor:
 
     def scheduled(self, output: Step, decided_s: float) -> None:
         """A step was decided at this time."""
+        if self._policy is not None and self._policy.mode is Mode.ACT:
+            self._waiting.put_in_order(output.preempted)
         if self._foresight is not None:
             self._foresight.scheduled(output, decided_s)
             admitted = any(each.request_id not in self._ran for each, _ in output.chunks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from headway_runtime.executors.simulated.request import Request
 from headway_runtime.policy import TrafficClass
@@ -120,6 +120,12 @@ class WaitingQueue:
                 request.late = True
                 part.remove(request)
                 self._unsettled.append(request)
+
+    def put_in_order(self, requests: Iterable[Request]) -> None:
+        """These requests wait again: they are to be put in order as if they had arrived."""
+        for request in requests:
+            self.remove(request)
+            self._unsettled.append(request)
 
     def unsettle(self, lanes: int) -> None:
         """Classes have changed: the order means nothing any more, and there are other lanes."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from headway_runtime.executors.vllm.chunk_limits import chunk_limits
 from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.executors.vllm.running_classes import RunningClasses
+from headway_runtime.executors.vllm.stand_still import StandStill
 from headway_runtime.executors.vllm.waiting_queue import QueueView, WaitingQueue
 from headway_runtime.executors.vllm.work_support import work_watch
 from headway_runtime.policy import Mode, Policy, TrafficClass
@@ -43,6 +44,7 @@ class Adapter:
         self._scheduler = scheduler
         self._queue = WaitingQueue()
         self._late: set[str] = set()
+        self._stand_still = StandStill()
         self._chunk_limits = chunk_limits(scheduler)
         self._work = work_watch(scheduler) if self._chunk_limits is not None else None
         self._policy: Policy | None = None
@@ -72,7 +74,7 @@ class Adapter:
     def adopt(self, policy: Policy | None) -> None:
         """Follow another policy. Only Act leaves its mark on the waiting queue."""
         before, self._policy = self._policy, policy
-        self._classifier = None if policy is None else Classifier(policy, self._late)
+        self._classifier = self._classifier_of(policy)
         if self._work is not None:
             self._work.reclassified(self._class_of)
             self._work.tightest_ttft_s = tightest_ttft_s(policy.classes if policy else ())
@@ -105,6 +107,11 @@ class Adapter:
             unseen=queue.unseen,
             work=self._work_in_hand(),
         )
+
+    def _classifier_of(self, policy: Policy | None) -> Classifier | None:
+        if policy is None:
+            return None
+        return Classifier(policy, self._late, self._stand_still.misfits)
 
     def _wanted_by(self, policy: Policy | None) -> Limits:
         if policy is None:
@@ -143,6 +150,8 @@ class Adapter:
                 self._queue.bring_forward(self._scheduler.waiting, plan.first)
             if plan.chunks and self._chunk_limits is not None:
                 self._chunk_limits.set(plan.chunks)
+            if plan.background_last:
+                self._work.background_last(self._scheduler.running)
         found = self._limits()
         self._changed = found
         self._set(
@@ -153,9 +162,13 @@ class Adapter:
     def _give_up(self, late: Iterable[str]) -> None:
         """These can keep their TTFT no more."""
         self._late.update(late)
+        self._put_in_order(late)
+
+    def _put_in_order(self, request_ids: Iterable[str]) -> None:
+        """These wait, and stand elsewhere from now on."""
         if self._classifier is not None:
-            self._classifier.forget(late)
-        self._queue.give_way(self._scheduler.waiting, late)
+            self._classifier.forget(request_ids)
+        self._queue.give_way(self._scheduler.waiting, request_ids)
 
     def pass_over(self) -> None:
         """Leave the step to vLLM although it was planned."""
@@ -175,6 +188,8 @@ class Adapter:
 
     def scheduled(self, output: Any, decided_s: float) -> None:
         """VLLM has scheduled a step."""
+        if _orders(self._policy):
+            self._back_in_order(output)
         if self._work is None:
             return
         if output.preempted_req_ids:
@@ -188,6 +203,14 @@ class Adapter:
             self._work.nobody_admitted()
         self._work.is_to_admit = False
         self._work.scheduled(output.num_scheduled_tokens, decided_s, self._scheduler.running)
+
+    def _back_in_order(self, output: Any) -> None:
+        """What vLLM has put in front, or stands there for nothing, goes where it belongs."""
+        if output.preempted_req_ids:
+            self._put_in_order(tuple(output.preempted_req_ids))
+        misfit = self._stand_still.scheduled(output.num_scheduled_tokens, self._scheduler)
+        if misfit is not None:
+            self._put_in_order((misfit,))
 
     def launched(self, at_s: float) -> None:
         """The launch of the step scheduled last is over."""
@@ -208,6 +231,7 @@ class Adapter:
         if self._work is not None:
             self._work.ended(gone)
             self._late.difference_update(gone)
+        self._stand_still.misfits.difference_update(gone)
 
     def left(self, request_ids: Iterable[str]) -> None:
         """These requests wait no more: they run, or they have ended."""
@@ -217,6 +241,7 @@ class Adapter:
             self._classifier.left(gone)
 
     def _admitted(self, request_id: str) -> None:
+        self._stand_still.misfits.discard(request_id)
         request = self._scheduler.requests[request_id]
         if self._work is not None:
             late = request_id in self._late

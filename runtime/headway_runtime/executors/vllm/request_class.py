@@ -8,7 +8,7 @@ from typing import Any
 
 from headway_runtime.executors.vllm.readiness import readiness
 from headway_runtime.policy import Policy, TrafficClass
-from headway_runtime.scheduling.order import urgency
+from headway_runtime.scheduling.order import MISFIT, urgency
 from headway_runtime.scheduling.view import Readiness, Urgency, WaitingRequest
 
 CLASS_KEY = "headway_class"
@@ -25,10 +25,17 @@ class Classifier:
     Args:
         policy: whose classes count.
         late: ids of waiting requests that can keep their TTFT no more; it changes meanwhile.
+        misfits: ids of those that could not be admitted when nothing ran, likewise.
     """
 
-    def __init__(self, policy: Policy, late: AbstractSet[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        late: AbstractSet[str] = frozenset(),
+        misfits: AbstractSet[str] = frozenset(),
+    ) -> None:
         self._late = late
+        self._misfits = misfits
         self._urgencies: dict[str, Urgency] = {}
         self._waiting: dict[str, tuple[Any, WaitingRequest]] = {}
         self._classes = {each.name: each for each in policy.classes}
@@ -62,9 +69,11 @@ class Classifier:
             # Some ended without a word; those that wait are soon known again.
             self._urgencies.clear()
         name = request.request_id
-        found = urgency(
-            request.arrival_time, self.traffic_class(request), is_late=name in self._late
-        )
+        found = MISFIT
+        if name not in self._misfits:
+            found = urgency(
+                request.arrival_time, self.traffic_class(request), is_late=name in self._late
+            )
         self._urgencies[name] = found
         return found
 
@@ -85,6 +94,7 @@ class Classifier:
             readiness(request),
             request.num_tokens - request.num_computed_tokens,
             name in self._late,
+            name in self._misfits,
         )
         if found.readiness is Readiness.READY:
             if len(self._waiting) >= _REMEMBERED:

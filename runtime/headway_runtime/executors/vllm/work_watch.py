@@ -9,7 +9,7 @@ from typing import Any
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.decode_clock import DecodeClocks
 from headway_runtime.scheduling.engine_clock import EngineClock
-from headway_runtime.scheduling.pace import aimed_tpot_s
+from headway_runtime.scheduling.pace import aimed_tpot_s, has_pace
 from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.view import Carried, Prefill, TokenDue, Work
 
@@ -86,6 +86,14 @@ class WorkWatch:
             known = _Request(request, traffic_class, is_late)
             self._requests[request.request_id] = known
         self._prefills[request.request_id] = known
+
+    def background_last(self, running: list[Any]) -> None:
+        """Put requests that were promised neither TTFT nor TPOT behind all others."""
+        running.sort(key=self._is_background)
+
+    def _is_background(self, request: Any) -> bool:
+        known = self._requests.get(request.request_id)
+        return known is None or not has_pace(known.traffic_class)
 
     def nobody_admitted(self) -> None:
         """The engine has admitted nobody in this step."""
