@@ -142,9 +142,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ("azure-code", _AZURE_CODE),
         )
     ),
-    Scenario(
-        "kv-pressure", "kv-pressure", DECISIVE_LOAD, 60, mixes.large_contexts(), KV_PRESSURE_BLOCKS
-    ),
+    Scenario("kv-pressure", "kv-pressure", 1.4, 30, mixes.large_contexts(), KV_PRESSURE_BLOCKS),
     Scenario("offline", "offline", None, 0, mixes.without_objectives()),
 )
 
