@@ -111,7 +111,7 @@ class StepPlan:
             that can.
         background_last: running requests that were promised neither TTFT nor TPOT go behind all
             others in the batch, from whose end an engine preempts.
-        carried: for the next step.
+        carried: for the next step; None leaves it as it is.
     """
 
     limits: Limits
@@ -123,7 +123,7 @@ class StepPlan:
     first: str | None = None
     late: tuple[str, ...] = ()
     background_last: bool = False
-    carried: Carried = field(default_factory=Carried)
+    carried: Carried | None = None
 
 
 @dataclass(frozen=True)

@@ -171,8 +171,26 @@ class _Fit:
     def _refit(self) -> None:
         prior_weight = self._prior_weight * max(_LEAST_PRIOR, _PRIOR_KEPT**self.steps)
         target = self._products + prior_weight @ self._prior
-        theta = np.linalg.solve(self._squares + prior_weight, target)
-        self.coefficients = _coefficients(np.maximum(theta, _LEAST_SHARE_OF_PRIOR * self._prior))
+        least = _LEAST_SHARE_OF_PRIOR * self._prior
+        self.coefficients = _coefficients(_solved(self._squares + prior_weight, target, least))
+
+
+def _solved(matrix: npt.NDArray[np.float64], target: _Vector, least: _Vector) -> _Vector:
+    """The least-squares solution of which no part is below its least value.
+
+    Parts that are too low are set to it and the others solved for again: decodes and the tokens
+    before them grow together, so that what one lost the other would have too much.
+    """
+    low = np.zeros(len(least), dtype=np.bool_)
+    while True:
+        rest = ~low
+        theta = least.copy()
+        owed = target[rest] - matrix[np.ix_(rest, low)] @ least[low]
+        theta[rest] = np.linalg.solve(matrix[np.ix_(rest, rest)], owed)
+        below = theta < least
+        if not below.any():
+            return theta
+        low |= below
 
 
 def _coefficients(theta: _Vector) -> Coefficients:

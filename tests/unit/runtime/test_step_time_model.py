@@ -102,3 +102,18 @@ def test_it_learns_a_machine_that_is_fifty_times_slower_within_some_hundred_step
     )
     assert errors[100] < 0.1
     assert errors[190] < 0.3
+
+
+def test_parts_that_grow_together_do_not_mislead_it() -> None:
+    """Decodes and the tokens before them are nearly proportional where all answers are alike."""
+    random, model = Random(3), StepTimeModel()  # noqa: S311 - no secret
+    errors = []
+    for count in range(3000):
+        decodes = 100 + int(50 * count / 3000)
+        context = int(decodes * random.gauss(1250, 15))
+        prefill = random.randint(300, 1500)
+        shape = StepShape(prefill, decodes, context, attention_pairs(500, prefill))
+        seconds = truth_s(shape) * random.gauss(1, 0.06)
+        errors.append(model.seconds(shape) / truth_s(shape) - 1)
+        model.learn(shape, seconds)
+    assert max(map(abs, errors[300:])) < 0.1

@@ -80,7 +80,8 @@ def _without_share(view: StepView, is_overdue: _Overdue) -> StepPlan:
         return plan_step(view, is_overdue)
     in_debt = replace(view.work.carried, background_credit_tokens=-inf)
     plan = plan_step(replace(view, work=replace(view.work, carried=in_debt)), is_overdue)
-    return replace(plan, carried=replace(plan.carried, background_credit_tokens=0.0))
+    carried = plan.carried or view.work.carried
+    return replace(plan, carried=replace(carried, background_credit_tokens=0.0))
 
 
 def _without_margin(view: StepView, is_overdue: _Overdue) -> StepPlan:

@@ -123,7 +123,8 @@ class SimulatedExecutor:
         if plan.background_last:
             self._batch.put_last(lambda each: not has_pace(self._class_of(each)))
         if self._foresight is not None:
-            self._foresight.carried = plan.carried
+            if plan.carried is not None:
+                self._foresight.carried = plan.carried
             self._is_to_admit = plan.admits
             self._ran = {each.request_id for each in self._batch.running}
 

@@ -21,6 +21,7 @@ from headway_runtime.executors.vllm.work_support import work_watch
 from headway_runtime.policy import Mode, Policy, TrafficClass
 from headway_runtime.scheduling.pace import tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.reserve import KV_FOR_BACKGROUND
 from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
 
 Release = tuple[int, int]
@@ -105,7 +106,7 @@ class Adapter:
             lanes=self._lanes(queue, admits=admits) if queue.lanes else (),
             front=queue.front,
             unseen=queue.unseen,
-            work=self._work_in_hand(),
+            work=self._work_to_plan(),
         )
 
     def _classifier_of(self, policy: Policy | None) -> Classifier | None:
@@ -121,10 +122,17 @@ class Adapter:
             policy.max_batch_size or self._ceilings.max_batch_size,
         )
 
-    def _work_in_hand(self) -> Work | None:
+    def _work_to_plan(self) -> Work | None:
+        """What is in hand; None where no prompt is to be computed, and blocks are not short.
+
+        Most steps of an engine that is not full only decode, in which nothing is to be decided.
+        """
         if self._work is None:
             return None
         kv_usage = self._scheduler.kv_cache_manager.usage
+        is_idle = not (self._work.has_prompts or self._scheduler.get_request_counts()[1])
+        if is_idle and kv_usage < KV_FOR_BACKGROUND:
+            return None
         return self._work.work(time.monotonic(), time.time(), kv_usage)
 
     def _lanes(self, queue: QueueView, *, admits: bool) -> tuple[Lane, ...]:
@@ -142,7 +150,8 @@ class Adapter:
         if plan.turns:
             self._queue.take_turns(self._scheduler.waiting, plan.turns)
         if self._work is not None:
-            self._work.carried = plan.carried
+            if plan.carried is not None:
+                self._work.carried = plan.carried
             self._work.is_to_admit = plan.admits
             if plan.late:
                 self._give_up(plan.late)

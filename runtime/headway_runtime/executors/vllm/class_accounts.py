@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from headway_runtime.executors.vllm.class_table import ClassTable
@@ -10,6 +11,7 @@ from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.policy import MAX_CLASSES, Policy, TrafficClass
 
 _NS = 10**9
+_NEW_TOKENS = attrgetter("new_token_ids")
 _SWEEP_BEYOND = 256
 
 
@@ -73,7 +75,7 @@ class ClassAccounts:
         for client in outputs.values():
             of_client = client.outputs
             # Whole lists at a time: this is all that is done for every token.
-            tokens += sum([len(each.new_token_ids) for each in of_client])
+            tokens += sum(map(len, map(_NEW_TOKENS, of_client)))
             for each in self._first_or_last(of_client):
                 if each.new_token_ids and each.request_id in self._without_token:
                     self._first_token(each.request_id, now_ns)
@@ -100,6 +102,8 @@ class ClassAccounts:
     def _first_or_last(self, outputs: Sequence[Any]) -> list[Any]:
         """Outputs of requests that had no token before, or that have ended."""
         without_token = self._without_token
+        if not without_token:
+            return [each for each in outputs if each.finish_reason is not None]
         return [
             each
             for each in outputs

@@ -59,6 +59,11 @@ class WorkWatch:
         self._decodes = DecodeClocks()
         self._odd_steps = 0
 
+    @property
+    def has_prompts(self) -> bool:
+        """Whether a prompt of what runs is not computed to its end."""
+        return bool(self._prefills)
+
     def work(self, monotonic_s: float, epoch_s: float, kv_usage: float) -> Work:
         """What it has in hand, with times since the epoch."""
         offset_s = epoch_s - monotonic_s
