@@ -1,8 +1,9 @@
 """When the next tokens of decoding requests are due.
 
-A token is due one TPOT target after the one before it. Every step gives each decoding request one
-token, which moves all that is due by the same time: what is kept of each request does not change
-from step to step, and the most pressed one is on top of a heap. A step costs O(1) for each target.
+A token is due one TPOT target after the one before it, the second one of an answer together with
+the third. Every step gives each decoding request one token, which moves all that is due by the same
+time: what is kept of each request does not change from step to step, and the most pressed one is on
+top of a heap. A step costs O(1) for each target, and a look at each request that has just begun.
 """
 
 from __future__ import annotations
@@ -16,6 +17,15 @@ from headway_runtime.scheduling.view import TokenDue
 HOPELESS_S = 0.5
 """A request whose token is late by more than this cannot be helped by shorter steps: it goes on
 decoding and nobody hurries for it."""
+
+EARLY_TOKENS = 2
+"""Up to this token none is due before it. TPOT is a mean over an answer, and somebody has always
+just begun: with the first gap due by itself no step could be longer than one TPOT, whatever time
+all others have."""
+
+KEPT_SHARE = 0.1
+"""Tokens are aimed at so much of a TPOT before they are due, once for an answer and not anew for
+each token: what the length of one step may be off by."""
 
 _COMPACT_BEYOND = 64
 
@@ -53,6 +63,8 @@ class DecodeClock:
         self._steps = 0
         self._members: dict[str, _Member] = {}
         self._heap: list[tuple[float, str]] = []
+        self._early: dict[str, int] = {}
+        """Output tokens of requests that have few, which are not in the heap yet."""
 
     def __len__(self) -> int:
         return len(self._members)
@@ -72,8 +84,11 @@ class DecodeClock:
         self.leave(request_id)
         due_s = None
         if self.tpot_s is not None:
-            due_s = first_token_s + (tokens - self._steps) * self.tpot_s
-            heappush(self._heap, (due_s, request_id))
+            due_s = first_token_s + (tokens - self._steps - KEPT_SHARE) * self.tpot_s
+            if tokens < EARLY_TOKENS:
+                self._early[request_id] = tokens
+            else:
+                heappush(self._heap, (due_s, request_id))
         self._members[request_id] = _Member(due_s, context - self._steps)
         self.context_tokens += context
 
@@ -83,8 +98,10 @@ class DecodeClock:
         if member is None:
             return False
         self.context_tokens -= member.context + self._steps
+        self._early.pop(request_id, None)
         if len(self._heap) > 2 * len(self._members) + _COMPACT_BEYOND:
-            pairs = ((each.due_s, name) for name, each in self._members.items())
+            settled = [name for name in self._members if name not in self._early]
+            pairs = ((self._members[name].due_s, name) for name in settled)
             self._heap = [(due_s, name) for due_s, name in pairs if due_s is not None]
             heapify(self._heap)
         return True
@@ -94,7 +111,7 @@ class DecodeClock:
         member = self._members.get(request_id)
         if member is not None and member.due_s is not None:
             member.due_s += seconds
-            heappush(self._heap, (member.due_s, request_id))
+            self._settle(request_id, member)
 
     def stepped(self, scheduled: Container[str] | None = None) -> None:
         """A step was made.
@@ -107,19 +124,52 @@ class DecodeClock:
         if scheduled is not None:
             for name in filterfalse(scheduled.__contains__, self._members):
                 self._skipped(name, self._members[name])
+        if self._early:
+            self._early_stepped(scheduled)
+
+    def _early_stepped(self, scheduled: Container[str] | None) -> None:
+        for name, tokens in list(self._early.items()):
+            if scheduled is not None and name not in scheduled:
+                continue
+            self._early[name] = tokens + 1
+            if tokens + 1 >= EARLY_TOKENS:
+                del self._early[name]
+                self._settle(name, self._members[name])
+
+    def _settle(self, name: str, member: _Member) -> None:
+        """It has its place in the heap from now on, unless it has just begun."""
+        if member.due_s is not None and name not in self._early:
+            heappush(self._heap, (member.due_s, name))
 
     def next_due(self, now_s: float) -> TokenDue | None:
         """The most pressed request's next token; None where no request has one that matters."""
         if self.tpot_s is None:
             return None
-        moved_s = self._steps * self.tpot_s
+        dues_s = self._early_dues_s(self.tpot_s) if self._early else []
+        dues_s = [due_s for due_s in dues_s if due_s >= now_s - HOPELESS_S]
+        settled_s = self._settled_due_s(self.tpot_s, now_s - HOPELESS_S)
+        if settled_s is not None:
+            dues_s.append(settled_s)
+        return TokenDue(min(dues_s), self.tpot_s) if dues_s else None
+
+    def _early_dues_s(self, tpot_s: float) -> list[float]:
+        found = []
+        for name, tokens in self._early.items():
+            due_s = self._members[name].due_s
+            if due_s is not None:
+                found.append(due_s + (self._steps + EARLY_TOKENS - tokens) * tpot_s)
+        return found
+
+    def _settled_due_s(self, tpot_s: float, earliest_s: float) -> float | None:
+        """The earliest of those that have not just begun."""
+        moved_s = self._steps * tpot_s
         heap = self._heap
         while heap:
             due_s, name = heap[0]
             member = self._members.get(name)
             if member is not None and member.due_s == due_s:
-                if due_s + moved_s >= now_s - HOPELESS_S:
-                    return TokenDue(due_s + moved_s, self.tpot_s)
+                if due_s + moved_s >= earliest_s:
+                    return due_s + moved_s
                 member.due_s = None
             heappop(heap)
         return None
@@ -129,7 +179,7 @@ class DecodeClock:
         self.context_tokens -= 1
         if member.due_s is not None and self.tpot_s is not None:
             member.due_s -= self.tpot_s
-            heappush(self._heap, (member.due_s, name))
+            self._settle(name, member)
 
 
 class DecodeClocks:

@@ -22,7 +22,7 @@ engine whose launches are always short shows nothing but steps that it waited fo
 _SEEN_FACTOR = 1.5
 _SEEN_MARGIN_S = 0.0005
 _LAUNCH_WEIGHT = 0.05
-_FIRST_LAUNCH_S = {False: 0.004, True: 0.03}
+_FIRST_LAUNCH_S = {"decode": 0.003, "graph": 0.01, "eager": 0.03}
 
 
 @dataclass
@@ -30,7 +30,7 @@ class _Step:
     shape: StepShape
     predicted_s: float
     decided_s: float
-    is_eager: bool
+    launch: str
     behind_another: bool
     launched_s: float | None = None
 
@@ -58,9 +58,14 @@ class EngineClock:
         """How far off the last prediction was that could be checked, as a share of the truth."""
 
     @property
+    def graph_launch_s(self) -> float:
+        """Time it takes to launch a step with prefill that is not larger than the largest graph."""
+        return 0.0 if self._is_synchronous else self._launch_s["graph"]
+
+    @property
     def eager_launch_s(self) -> float:
         """Time it takes to launch a step that is larger than the largest CUDA graph."""
-        return self._launch_s[True]
+        return self._launch_s["eager"]
 
     def decided(self, at_s: float, shape: StepShape) -> None:
         """A step was decided at this time; its launch begins."""
@@ -69,7 +74,7 @@ class EngineClock:
                 shape,
                 self.step_time.seconds(shape),
                 at_s,
-                is_eager=shape.tokens > self.graph_tokens,
+                launch=self._kind_of_launch(shape),
                 behind_another=bool(self._under_way),
             )
         )
@@ -130,9 +135,14 @@ class EngineClock:
             self.error_ratio = abs(step.predicted_s - seconds) / seconds
             self.step_time.learn(step.shape, seconds)
 
+    def _kind_of_launch(self, shape: StepShape) -> str:
+        if shape.tokens > self.graph_tokens:
+            return "eager"
+        return "graph" if shape.prefill_tokens else "decode"
+
     def _learn_launch(self, step: _Step) -> None:
         if step.launched_s is None:
             return
         took_s = step.launched_s - step.decided_s + self._least_delay_s
-        known_s = self._launch_s[step.is_eager]
-        self._launch_s[step.is_eager] = known_s + _LAUNCH_WEIGHT * (took_s - known_s)
+        known_s = self._launch_s[step.launch]
+        self._launch_s[step.launch] = known_s + _LAUNCH_WEIGHT * (took_s - known_s)

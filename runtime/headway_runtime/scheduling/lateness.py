@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
-from headway_runtime.scheduling.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.prefill_cost import chunk_seconds, slowdown
 from headway_runtime.scheduling.view import Prefill, WaitingRequest, Work
 
 LOOKS = 64
@@ -15,8 +15,6 @@ LOOKS = 64
 
 LATE_A_STEP = 8
 """Most of them that one step gives up: each is put in order anew, which takes time."""
-
-_LEAST_TOKENS_A_STEP = 64
 
 
 class _Job(NamedTuple):
@@ -63,31 +61,21 @@ def _jobs(work: Work, waiting: Sequence[WaitingRequest]) -> list[_Job]:
     """Prompts with a TTFT to keep; none if none of them waits, since only those are given up."""
     if not waiting or _deadline_s(waiting[0]) is None:
         return []
-    cost, slowdown = work.step_time.mixed, _slowdown(work)
+    cost, slower = work.step_time.mixed, slowdown(work)
     jobs = []
     for request in islice(waiting, LOOKS):
         deadline_s = _deadline_s(request)
         if deadline_s is None:
             # The queue is in order: nobody behind it has a TTFT to keep.
             break
-        took_s = slowdown * chunk_seconds(cost, 0, request.prefill_tokens)
+        took_s = slower * chunk_seconds(cost, 0, request.prefill_tokens)
         jobs.append(_Job(deadline_s, took_s, request.request_id))
     for running in work.prefills:
         deadline_s = _deadline_s(running)
         if deadline_s is not None:
             took_s = chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
-            jobs.append(_Job(deadline_s, slowdown * took_s, ""))
+            jobs.append(_Job(deadline_s, slower * took_s, ""))
     return jobs
-
-
-def _slowdown(work: Work) -> float:
-    """How much slower prefill goes on than it could alone, beside tokens that keep their pace."""
-    if not work.due:
-        return 1.0
-    cost = work.step_time.mixed
-    step_s = min(each.tpot_s for each in work.due)
-    tokens = max(_LEAST_TOKENS_A_STEP, chunk_tokens(cost, 0, step_s - base_seconds(work)))
-    return max(1.0, step_s / tokens / cost.prefill_token_s)
 
 
 def _deadline_s(request: Prefill | WaitingRequest) -> float | None:

@@ -26,11 +26,15 @@ class Reason(str, enum.Enum):
     TOKENS_DUE = "TokensDue"
     """The budget was lowered: with more prefill in the step, a token would come late."""
     GRAPH_SIZE = "GraphSize"
-    """The budget was lowered: a little more would not fit the largest CUDA graph."""
+    """The budget was lowered to the largest CUDA graph: a larger step takes so long to launch that
+    it would be late, or get less done in its time."""
+    FILLS_LAUNCH = "FillsLaunch"
+    """The budget was raised: so many tokens are computed while the step is launched."""
     PREFILL_FLOOR = "PrefillFloor"
     """The budget was raised above what tokens that are due leave: prompts must go on."""
     DECODE_ONLY = "DecodeOnly"
-    """Nothing but decodes: what tokens that are due leave is too little for a prompt."""
+    """Nothing but decodes: what tokens that are due leave is too little for a prompt, and prompts
+    have time."""
     BACKGROUND_SHARE = "BackgroundShare"
     """A request without a TTFT goes first: it has waited for its share."""
     URGENT_PREFILL_FIRST = "UrgentPrefillFirst"

@@ -15,7 +15,12 @@ from typing import NamedTuple
 
 from headway_runtime.scheduling.order import BACKGROUND, urgency_of
 from headway_runtime.scheduling.plan import Reason
-from headway_runtime.scheduling.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.prefill_cost import (
+    base_seconds,
+    chunk_seconds,
+    chunk_tokens,
+    slowdown,
+)
 from headway_runtime.scheduling.slack import step_time_target
 from headway_runtime.scheduling.view import Carried, Prefill, Urgency, WaitingRequest, Work
 
@@ -33,6 +38,12 @@ whatever it holds."""
 
 STEPS_WITHOUT_BACKGROUND = 8
 """After so many steps background work gets its floor, whatever is due."""
+
+STEPS_WITHOUT_URGENT = 4
+"""After so many steps prompts with a TTFT do, however far away their deadlines are."""
+
+TTFT_RESERVE = 2.0
+"""Prompts with a TTFT may wait while there is so many times the time that they take."""
 
 BACKGROUND_SHARE = 0.05
 """Share of prompt tokens that background work gets while prompts with a TTFT take all there are."""
@@ -154,15 +165,33 @@ def decide_prefill(
         more_wait: others wait behind those.
     """
     target_s = step_time_target(work)
+    if target_s is not None and _is_launched_late(work, target_s) and _may_wait(work, found):
+        credit = work.carried.background_credit_tokens
+        return _dealt_in_order(work, found, 0, (Reason.DECODE_ONLY,) if found else (), credit)
     left_s = inf if target_s is None else target_s - base_seconds(work)
     tokens = _fitting(work, found, left_s, most_tokens, more_wait=more_wait)
     if tokens is None:
-        # All there is fits: the engine may as well have all of its budget.
-        return _dealt_in_order(work, found, most_tokens, (), work.carried.background_credit_tokens)
+        return _with_all(work, found, most_tokens, target_s)
     if target_s is None or tokens >= most_tokens:
         return _with_share(work, found, most_tokens, left_s, ())
     tokens, more = _shaped(work, found, tokens, most_tokens, target_s)
     return _with_share(work, found, tokens, left_s, (Reason.TOKENS_DUE, *more))
+
+
+def _with_all(
+    work: Work, found: Sequence[Candidate], most_tokens: int, target_s: float | None
+) -> PrefillBudget:
+    """All there is fits: the engine may as well have all of its budget.
+
+    Unless a step without a graph takes so long to launch that two with one get as much done sooner.
+    """
+    credit = work.carried.background_credit_tokens
+    graph_room = work.graph_tokens - work.decodes
+    tokens = sum([each.remaining_tokens for each in found])
+    is_larger = target_s is not None and 0 < graph_room < tokens
+    if is_larger and not _eager_is_faster(work, tokens, graph_room):
+        return _dealt_in_order(work, found, graph_room, (Reason.GRAPH_SIZE,), credit)
+    return _dealt_in_order(work, found, most_tokens, (), credit)
 
 
 def _fitting(
@@ -193,17 +222,61 @@ def _shaped(
     floor = _floor_tokens(work, found, most_tokens)
     worthwhile = WORTHWHILE * floor
     graph_room = work.graph_tokens - work.decodes
-    if graph_room >= worthwhile:
-        if tokens > graph_room and _launch_is_too_long(work, target_s):
-            return graph_room, (Reason.GRAPH_SIZE,)
+    has_graph = graph_room >= worthwhile
+    if has_graph:
         floor = min(floor, graph_room)
-    if any(not each.is_background for each in found):
-        return max(tokens, floor), ((Reason.PREFILL_FLOOR,) if tokens < floor else ())
-    if tokens >= worthwhile or not found:
-        return tokens, ()
-    if work.carried.steps_without_background >= STEPS_WITHOUT_BACKGROUND:
-        return floor, (Reason.PREFILL_FLOOR,)
-    return 0, (Reason.DECODE_ONLY,)
+    if tokens < worthwhile and _may_wait(work, found):
+        return 0, ((Reason.DECODE_ONLY,) if found else ())
+    if has_graph and tokens > graph_room and not _is_worth_it(work, tokens, graph_room, target_s):
+        return graph_room, (Reason.GRAPH_SIZE,)
+    reasons: tuple[Reason, ...] = ()
+    if tokens < floor and (tokens < worthwhile or not _only_background(found)):
+        tokens, reasons = floor, (Reason.PREFILL_FLOOR,)
+    hidden = min(graph_room, most_tokens, _hidden_tokens(work, found)) if has_graph else 0
+    return (tokens, reasons) if hidden <= tokens else (hidden, (*reasons, Reason.FILLS_LAUNCH))
+
+
+def _only_background(found: Sequence[Candidate]) -> bool:
+    return all(each.is_background for each in found)
+
+
+def _may_wait(work: Work, found: Sequence[Candidate]) -> bool:
+    """Whether prompts may get nothing in this step for the sake of tokens that are due."""
+    if work.carried.decode_only_steps >= _most_decode_only_steps(found):
+        return False
+    urgent = [each for each in found if not each.is_background]
+    if not urgent:
+        return True
+    needed_s = sum([_prompt_seconds(work, each) for each in urgent])
+    return work.free_s + TTFT_RESERVE * needed_s < urgent[0].urgency[1]
+
+
+def _most_decode_only_steps(found: Sequence[Candidate]) -> int:
+    return STEPS_WITHOUT_BACKGROUND if _only_background(found) else STEPS_WITHOUT_URGENT
+
+
+def _is_launched_late(work: Work, target_s: float) -> bool:
+    """Whether any step with prefill would take longer than it may, for its launch alone."""
+    has_graph = work.graph_tokens > work.decodes
+    return has_graph and _launched_in_s(work, work.graph_launch_s) > target_s
+
+
+def _hidden_tokens(work: Work, found: Sequence[Candidate]) -> int:
+    """Tokens that are computed while the step is launched, and make it no longer."""
+    left_s = _launched_in_s(work, work.graph_launch_s) - base_seconds(work)
+    computed_tokens = found[0].computed_tokens if found else 0
+    return int(chunk_tokens(work.step_time.mixed, computed_tokens, left_s))
+
+
+def _prompt_seconds(work: Work, each: Candidate) -> float:
+    """How long the rest of a prompt takes beside tokens that keep their pace."""
+    cost = work.step_time.mixed
+    return slowdown(work) * chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
+
+
+def _launched_in_s(work: Work, launch_s: float) -> float:
+    """How long after the engine is free the launch of the step is over."""
+    return work.now_s + launch_s - work.free_s
 
 
 def _floor_tokens(work: Work, found: Sequence[Candidate], most_tokens: int) -> int:
@@ -212,11 +285,26 @@ def _floor_tokens(work: Work, found: Sequence[Candidate], most_tokens: int) -> i
     return min(most_tokens, max(LEAST_FLOOR_TOKENS, min(MOST_FLOOR_TOKENS, int(balanced))))
 
 
+def _is_worth_it(work: Work, tokens: int, graph_tokens: int, target_s: float) -> bool:
+    """Whether to take a step without a graph."""
+    in_time = not _launch_is_too_long(work, target_s)
+    return in_time and _eager_is_faster(work, tokens, graph_tokens)
+
+
+def _eager_is_faster(work: Work, tokens: int, graph_tokens: int) -> bool:
+    """Whether larger steps without a graph get on faster with prompts than those with one.
+
+    A step takes as long as its launch at least, so that one a little larger may take twice as long.
+    """
+    base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
+    eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
+    graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
+    return tokens * graph_s > graph_tokens * eager_s
+
+
 def _launch_is_too_long(work: Work, target_s: float) -> bool:
     """Whether launching a step without a graph would take longer than the step may."""
-    return (
-        work.now_s + work.eager_launch_s - work.free_s > target_s or target_s < work.eager_launch_s
-    )
+    return _launched_in_s(work, work.eager_launch_s) > target_s or target_s < work.eager_launch_s
 
 
 def _with_share(
@@ -289,5 +377,6 @@ def _dealt_in_order(
         background_credit_tokens=credit_tokens,
         steps_without_background=before.steps_without_background + 1 if background == 0 else 0,
         running_first_steps=max(0, before.running_first_steps - 1),
+        decode_only_steps=before.decode_only_steps + 1 if order and not tokens else 0,
     )
     return PrefillBudget(tokens, chunks, admits, None, reasons, carried)

@@ -7,6 +7,8 @@ from math import inf, sqrt
 from headway_runtime.scheduling.step_time_model import Coefficients
 from headway_runtime.scheduling.view import Work
 
+_LEAST_TOKENS_A_STEP = 64
+
 
 def base_seconds(work: Work) -> float:
     """Length of a step with prefill before any of it."""
@@ -38,3 +40,13 @@ def chunk_tokens(cost: Coefficients, computed_tokens: int, seconds: float) -> fl
         return seconds / per_token_s
     # The positive root, in the form that does not cancel.
     return 2 * seconds / (per_token_s + sqrt(per_token_s**2 + 4 * quadratic * seconds))
+
+
+def slowdown(work: Work) -> float:
+    """How much slower prefill goes on than it could alone, beside tokens that keep their pace."""
+    if not work.due:
+        return 1.0
+    cost = work.step_time.mixed
+    step_s: float = min([each.tpot_s for each in work.due])
+    tokens = max(_LEAST_TOKENS_A_STEP, chunk_tokens(cost, 0, step_s - base_seconds(work)))
+    return max(1.0, step_s / tokens / cost.prefill_token_s)

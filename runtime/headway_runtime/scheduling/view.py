@@ -126,11 +126,13 @@ class Carried:
         steps_without_background: steps in a row in which waiting background work got nothing.
         running_first_steps: for so many more steps prompts that run go before those that wait,
             however urgent: the engine could not admit those.
+        decode_only_steps: steps in a row in which no prompt got anything although there were some.
     """
 
     background_credit_tokens: float = 0.0
     steps_without_background: int = 0
     running_first_steps: int = 0
+    decode_only_steps: int = 0
 
     @property
     def after_a_refusal(self) -> Carried:
@@ -157,6 +159,7 @@ class Work:
         tightest_ttft_s: least TTFT of any class, in seconds; None where there is none.
         kv_usage: share of KV blocks in use, 0 to 1.
         graph_tokens: largest step that runs as a CUDA graph; 0 where there are none.
+        graph_launch_s: time it takes to launch such a step with prefill.
         eager_launch_s: time it takes to launch a larger one.
         carried: from the step before.
     """
@@ -171,6 +174,7 @@ class Work:
     tightest_ttft_s: float | None = None
     kv_usage: float = 0.0
     graph_tokens: int = 0
+    graph_launch_s: float = 0.0
     eager_launch_s: float = 0.0
     carried: Carried = field(default_factory=Carried)
 

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway_runtime.scheduling.decode_clock import HOPELESS_S, DecodeClock, DecodeClocks
-from headway_runtime.scheduling.view import TokenDue
+from headway_runtime.scheduling.decode_clock import (
+    EARLY_TOKENS,
+    HOPELESS_S,
+    KEPT_SHARE,
+    DecodeClock,
+    DecodeClocks,
+)
 
 NAMES = ("a", "b", "c", "d")
 TARGETS = (None, 0.01, 0.03)
@@ -35,7 +40,7 @@ class Naive:
         found: dict[float, float] = {}
         for target, first_s, tokens, _ in self.known.values():
             if target is not None:
-                due_s = first_s + tokens * target
+                due_s = first_s + (max(tokens, EARLY_TOKENS) - KEPT_SHARE) * target
                 if due_s >= now_s - HOPELESS_S:
                     found[target] = min(due_s, found.get(target, due_s))
         return found
@@ -80,12 +85,33 @@ def test_it_knows_what_a_look_at_everybody_would_tell(history: Any) -> None:
         assert found == pytest.approx(naive.due(-10.0))
 
 
+def due_s(clock: DecodeClock, now_s: float) -> float:
+    due = clock.next_due(now_s)
+    assert due is not None
+    assert due.tpot_s == clock.tpot_s
+    return due.due_s
+
+
+def test_the_first_tokens_of_an_answer_are_due_together() -> None:
+    clock = DecodeClock(0.01)
+    clock.join("a", 1.0, tokens=1, context=10)
+    dues = []
+    for _ in range(EARLY_TOKENS + 2):
+        dues.append(due_s(clock, 1.0))
+        clock.stepped()
+    together = 1.0 + (EARLY_TOKENS - KEPT_SHARE) * 0.01
+    assert dues == pytest.approx([together] * EARLY_TOKENS + [together + 0.01, together + 0.02])
+    # Who has just begun and is late beyond help is given up as well.
+    clock.join("b", 0.0, tokens=1, context=10)
+    assert due_s(clock, 1.05) > 1.0
+
+
 def test_nobody_hurries_for_a_request_that_is_far_too_late_but_it_counts() -> None:
     clock = DecodeClock(0.01)
-    clock.join("late", 0.0, tokens=1, context=10)
-    clock.join("well", 1.0, tokens=1, context=10)
-    assert clock.next_due(HOPELESS_S) == TokenDue(pytest.approx(0.01), 0.01)
-    assert clock.next_due(1.0) == TokenDue(pytest.approx(1.01), 0.01)
+    clock.join("late", 0.0, tokens=10, context=10)
+    clock.join("well", 1.0, tokens=10, context=10)
+    assert due_s(clock, HOPELESS_S) == pytest.approx(0.1, abs=0.002)
+    assert due_s(clock, 1.0) == pytest.approx(1.1, abs=0.002)
     assert len(clock) == 2
     assert clock.context_tokens == 20
 

@@ -16,6 +16,7 @@ from headway_runtime.scheduling.prefill_budget import (
     LEAST_FLOOR_TOKENS,
     MOST_FLOOR_TOKENS,
     STEPS_WITHOUT_BACKGROUND,
+    STEPS_WITHOUT_URGENT,
 )
 from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.step_time_model import StepTimeModel
@@ -107,8 +108,11 @@ some_work = st.builds(
     ).map(tuple),
     prefills=some_prefills.map(tuple),
     graph_tokens=st.sampled_from((0, 512)),
+    graph_launch_s=st.sampled_from((0.0, 0.02)),
     eager_launch_s=st.sampled_from((0.0, 0.03)),
-    carried=st.builds(Carried, st.floats(0, 20_000), st.integers(0, 20)),
+    carried=st.builds(
+        Carried, st.floats(0, 20_000), st.integers(0, 20), decode_only_steps=st.integers(0, 20)
+    ),
 )
 
 
@@ -127,7 +131,8 @@ def test_limits_hold_and_every_decode_gets_its_token(in_hand: Work, waiting: Any
 def test_no_step_is_longer_than_it_may_unless_a_floor_says_so(in_hand: Work, waiting: Any) -> None:
     found = plan(in_hand, waiting)
     lowered = Reason.TOKENS_DUE in found.reasons
-    exempt = {Reason.PREFILL_FLOOR, Reason.DECODE_ONLY} & set(found.reasons)
+    floors = {Reason.PREFILL_FLOOR, Reason.DECODE_ONLY, Reason.FILLS_LAUNCH}
+    exempt = floors & set(found.reasons)
     if not in_hand.due or not lowered or exempt:
         return
     # As if all of it came first in a prompt; attention to what came before only adds to that.
@@ -167,19 +172,58 @@ def test_a_token_that_is_due_bounds_the_prefill() -> None:
     assert Reason.TOKENS_DUE in found.reasons
 
 
-def test_a_prompt_with_a_ttft_gets_its_floor_whatever_is_due() -> None:
-    found = plan(work(decodes=64, due=due(0.0)), [chat("a", 5000)])
+URGENT = running(chat("a", 5000, NOW - 0.9))
+"""What is left of its TTFT is less than twice the time that its prompt takes."""
+
+
+def test_a_prompt_with_little_time_left_gets_its_floor_whatever_is_due() -> None:
+    found = plan(work(decodes=64, due=due(0.0), prefills=(URGENT,)))
     # 3.2 and 2.3 ms for the step and its decodes, at 21.6 us a token.
     assert found.limits.token_budget == 64 + 253
     assert Reason.PREFILL_FLOOR in found.reasons
-    larger = plan(work(decodes=200, due=due(0.0)), [chat("a", 5000)])
+    larger = plan(work(decodes=200, due=due(0.0), prefills=(URGENT,)))
     assert larger.limits.token_budget == 200 + MOST_FLOOR_TOKENS
 
 
 def test_the_floor_is_small_where_prefill_is_slow() -> None:
     slow = StepTimeModel(mixed_prior_ms=(20.0, 1500.0, 300.0, 20.0, 100.0))
-    found = plan(work(decodes=4, due=due(0.0), step_time=slow), [chat("a", 200)])
+    found = plan(work(decodes=4, due=due(0.0), step_time=slow, prefills=(URGENT,)))
     assert found.limits.token_budget == 4 + LEAST_FLOOR_TOKENS + 9
+
+
+def test_a_prompt_with_time_left_waits_for_tokens_that_are_due_but_not_for_ever() -> None:
+    in_hand = work(decodes=64, due=due(0.0))
+    for step in range(STEPS_WITHOUT_URGENT):
+        found = plan(in_hand, [chat("a", 5000)])
+        assert found.limits.token_budget == 64
+        assert Reason.DECODE_ONLY in found.reasons
+        assert found.carried is not None
+        assert found.carried.decode_only_steps == step + 1
+        in_hand = replace(in_hand, carried=found.carried)
+    found = plan(in_hand, [chat("a", 5000)])
+    assert found.limits.token_budget == 64 + 253
+    assert found.carried is not None
+    assert found.carried.decode_only_steps == 0
+
+
+def test_a_step_whose_launch_takes_too_long_only_decodes() -> None:
+    in_hand = work(decodes=64, due=due(0.012), graph_tokens=512, graph_launch_s=0.03)
+    found = plan(in_hand, [chat("a", 300)])
+    assert found.limits.token_budget == 64
+    assert Reason.DECODE_ONLY in found.reasons
+    # Launched in time, the same step takes what fits.
+    assert plan(replace(in_hand, graph_launch_s=0.02), [chat("a", 300)]).limits.token_budget > 200
+
+
+def test_what_is_computed_while_a_step_is_launched_costs_nothing() -> None:
+    in_hand = work(
+        decodes=64, due=due(0.0), graph_tokens=512, graph_launch_s=0.0235, prefills=(URGENT,)
+    )
+    found = plan(in_hand)
+    # 23.5 ms less the 10 ms in which the engine is not free, 5.5 ms of the step itself.
+    assert found.limits.token_budget == pytest.approx(64 + 8 / 0.0216, abs=5)
+    assert Reason.FILLS_LAUNCH in found.reasons
+    assert plan(replace(in_hand, graph_launch_s=0.2)).limits.token_budget == 512
 
 
 def test_background_work_waits_for_time_but_not_for_ever() -> None:
@@ -249,3 +293,14 @@ def test_the_policys_budget_is_never_exceeded() -> None:
     seen = replace(view(work(decodes=10)), wanted=Limits(300, 256), unsettled=(chat("a", 5000),))
     found = plan_step(seen, lambda: False)
     assert found.limits.token_budget == 300
+
+
+def test_a_prompt_a_little_larger_than_a_graph_takes_two_steps_where_launches_are_slow() -> None:
+    in_hand = work(decodes=64, due=due(0.2), graph_tokens=512, eager_launch_s=0.04)
+    found = plan(in_hand, [chat("a", 600)])
+    assert found.limits.token_budget == 512
+    assert Reason.GRAPH_SIZE in found.reasons
+    # A large one is worth its launch, and with quick launches any is; so is one nobody waits for.
+    assert plan(in_hand, [chat("a", 4000)]).limits == CEILINGS
+    assert plan(replace(in_hand, eager_launch_s=0.001), [chat("a", 600)]).limits == CEILINGS
+    assert plan(replace(in_hand, due=()), [chat("a", 600)]).limits == CEILINGS

@@ -10,6 +10,7 @@ from headway_runtime.executors.interface import Executor
 from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 from headway_runtime.policy import Mode
+from headway_runtime.scheduling.decode_clock import KEPT_SHARE
 from headway_runtime.scheduling.pace import TPOT_MARGIN
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.step_shape import StepShape
@@ -139,12 +140,12 @@ def test_the_planner_is_told_what_is_in_hand() -> None:
     ]
     chat, batch = made._batch.running[:2]
     assert work.decode_context == chat.computed + batch.computed
-    # The first token came at 20 ms; each one after it is due 30 ms later, less a margin.
+    # The first token came at 20 ms; each one after it is due 30 ms later, less two margins.
     made_so_far = chat.produced + chat.under_way
     (due,) = work.due
     tpot_s = (1 - TPOT_MARGIN) * 0.03
     assert due.tpot_s == tpot_s
-    assert due.due_s == pytest.approx(0.020 + tpot_s * made_so_far)
+    assert due.due_s == pytest.approx(0.020 + tpot_s * (made_so_far - KEPT_SHARE))
     assert work.free_s >= work.now_s == made.now_s
     assert [each.prefill_tokens for each in made.observe().front] == [700 - 96]
 

@@ -20,7 +20,15 @@ from types import ModuleType
 from typing import Any
 
 from headway_runtime.bench.rivals.rival import Rival
-from headway_runtime.scheduling import lateness, pace, planner, prefill_budget, reserve, slack
+from headway_runtime.scheduling import (
+    decode_clock,
+    lateness,
+    pace,
+    planner,
+    prefill_budget,
+    reserve,
+    slack,
+)
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import Planner, plan_step
 from headway_runtime.scheduling.prefill_budget import Candidate
@@ -66,6 +74,10 @@ def _free_now(work: Work) -> Work:
     return replace(work, free_s=work.now_s)
 
 
+def _launched_at_once(work: Work) -> Work:
+    return replace(work, graph_launch_s=0.0)
+
+
 def _without_graphs(work: Work) -> Work:
     return replace(work, graph_tokens=0)
 
@@ -104,6 +116,25 @@ def _no_margin() -> Iterator[None]:
         pace.TPOT_MARGIN = kept
 
 
+def _without_early(view: StepView, is_overdue: _Overdue) -> StepPlan:
+    if decode_clock.KEPT_SHARE:
+        raise RuntimeError(
+            "what is due is in the clocks of requests: off only where it is in force"
+        )
+    return plan_step(view, is_overdue)
+
+
+@contextmanager
+def _nothing_early() -> Iterator[None]:
+    """Each token of requests that begin to decode meanwhile is due by itself, and no earlier."""
+    kept = decode_clock.EARLY_TOKENS, decode_clock.KEPT_SHARE
+    decode_clock.EARLY_TOKENS, decode_clock.KEPT_SHARE = 1, 0.0
+    try:
+        yield
+    finally:
+        decode_clock.EARLY_TOKENS, decode_clock.KEPT_SHARE = kept
+
+
 def _candidates_by_arrival(*args: Any) -> list[Candidate]:
     """Candidates as in an engine without an order: those that run, then as they came."""
     found = prefill_budget.candidates(*args)
@@ -118,6 +149,8 @@ def _nowhere_else(*_: Sequence[Any]) -> tuple[()]:
 ABLATIONS: Mapping[str, Rival] = {
     "clock": Rival(_seeing(_free_now)),
     "margin": Rival(_without_margin, _no_margin),
+    "early": Rival(_without_early, _nothing_early),
+    "launch": Rival(_seeing(_launched_at_once)),
     "graph": Rival(_seeing(_without_graphs)),
     "share": Rival(_without_share),
     "lateness": Rival(_replacing(lateness, LATE_A_STEP=0)),
@@ -131,6 +164,8 @@ ABLATIONS: Mapping[str, Rival] = {
 
 - ``clock``: the engine is thought to be free now, whatever is under way.
 - ``margin``: tokens are aimed at as promised, not a little faster.
+- ``early``: the second token of an answer is due by itself, and each token when it was promised.
+- ``launch``: steps with prefill are thought to be launched at once.
 - ``graph``: steps may be a little larger than the largest CUDA graph, whatever that costs.
 - ``share``: background prompts get nothing while prompts with a TTFT take all there is.
 - ``lateness``: no waiting request is given up for others.

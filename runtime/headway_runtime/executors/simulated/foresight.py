@@ -85,6 +85,7 @@ class Foresight:
             tightest_ttft_s=tightest_ttft_s,
             kv_usage=kv_usage,
             graph_tokens=self.clock.graph_tokens,
+            graph_launch_s=self.clock.graph_launch_s,
             eager_launch_s=self.clock.eager_launch_s,
             carried=self.carried,
         )
