@@ -1,8 +1,9 @@
 """One step, from view to plan.
 
 view -> limits (what the policy lets a step take on) -> order (who goes next) -> class limits (who
-has to wait) -> lateness (whose TTFT is given up) -> prefill (how much of whose prompt, by what is
-due) -> reserve (what background work leaves free) -> plan
+has to wait) -> lateness (whose TTFT is given up) -> candidates (whose prompts there are) -> prefill
+(how much of which, by what is due and what a step takes) -> reserve (what background work leaves
+free) -> plan
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from headway_runtime.scheduling.candidates import LOOKS, candidates
 from headway_runtime.scheduling.lanes import admit, place_newcomers
 from headway_runtime.scheduling.lateness import late_requests
 from headway_runtime.scheduling.lazy import Remembered, merged
 from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes, place
 from headway_runtime.scheduling.plan import Placement, Reason, StepPlan
-from headway_runtime.scheduling.prefill_budget import LOOKS, candidates, decide_prefill
+from headway_runtime.scheduling.prefill_budget import decide_prefill
 from headway_runtime.scheduling.reserve import kv_is_short, may_start, most_running
 from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest, Work
 

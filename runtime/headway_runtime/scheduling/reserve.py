@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headway_runtime.scheduling.prefill_budget import Candidate
+from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.view import Work
 
 RESERVED_SLOTS = 16

@@ -9,7 +9,17 @@ import pytest
 
 from headway_runtime.bench.rivals.ablations import ABLATIONS, _replacing
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling import lateness, pace, planner, prefill_budget, reserve, slack
+from headway_runtime.scheduling import (
+    candidates,
+    decode_clock,
+    lateness,
+    pace,
+    planner,
+    prefill_budget,
+    reserve,
+    slack,
+    step_size,
+)
 from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.pace import aimed_tpot_s
 from headway_runtime.scheduling.plan import Reason, StepPlan
@@ -31,7 +41,10 @@ BATCH = TrafficClass("batch", deadline_s=60)
 CEILINGS = Limits(8192, 256)
 NOW = 100.0
 FREE = NOW + 0.01
-MODULES = (lateness, pace, planner, prefill_budget, reserve, slack)
+MODULES = (
+    *(candidates, decode_clock, lateness, pace, planner),
+    *(prefill_budget, reserve, slack, step_size),
+)
 
 
 def view(waiting: Any = (), **fields: Any) -> StepView:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.plan import Reason, StepPlan
 from headway_runtime.scheduling.planner import plan_step
-from headway_runtime.scheduling.prefill_budget import (
+from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
+from headway_runtime.scheduling.step_size import (
     LEAST_FLOOR_TOKENS,
     MOST_FLOOR_TOKENS,
     STEPS_WITHOUT_BACKGROUND,
     STEPS_WITHOUT_URGENT,
 )
-from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import (
     Carried,

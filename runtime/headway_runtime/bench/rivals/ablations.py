@@ -21,17 +21,18 @@ from typing import Any
 
 from headway_runtime.bench.rivals.rival import Rival
 from headway_runtime.scheduling import (
+    candidates,
     decode_clock,
     lateness,
     pace,
     planner,
-    prefill_budget,
     reserve,
     slack,
+    step_size,
 )
+from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import Planner, plan_step
-from headway_runtime.scheduling.prefill_budget import Candidate
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import StepView, Work
 
@@ -137,7 +138,7 @@ def _nothing_early() -> Iterator[None]:
 
 def _candidates_by_arrival(*args: Any) -> list[Candidate]:
     """Candidates as in an engine without an order: those that run, then as they came."""
-    found = prefill_budget.candidates(*args)
+    found = candidates.candidates(*args)
     return sorted(found, key=lambda each: (not each.is_running, each.request.arrival_s))
 
 
@@ -156,7 +157,7 @@ ABLATIONS: Mapping[str, Rival] = {
     "lateness": Rival(_replacing(lateness, LATE_A_STEP=0)),
     "reserve": Rival(_replacing(reserve, RESERVED_SLOTS=_MANY, KV_FOR_BACKGROUND=inf)),
     "ttftcap": Rival(_replacing(slack, STEPS_IN_A_TTFT=1e-9)),
-    "floor": Rival(_replacing(prefill_budget, MOST_FLOOR_TOKENS=1, LEAST_FLOOR_TOKENS=1)),
+    "floor": Rival(_replacing(step_size, MOST_FLOOR_TOKENS=1, LEAST_FLOOR_TOKENS=1)),
     "order": Rival(_replacing(planner, place=_nowhere_else, candidates=_candidates_by_arrival)),
     "learning": Rival(_seeing(_with_the_prior)),
 }

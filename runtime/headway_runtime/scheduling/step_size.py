@@ -1,0 +1,129 @@
+"""What so many prompt tokens make of a step: its launch, CUDA graphs, and what is worth one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headway_runtime.scheduling.candidates import Candidate
+from headway_runtime.scheduling.plan import Reason
+from headway_runtime.scheduling.prefill_cost import (
+    base_seconds,
+    chunk_seconds,
+    chunk_tokens,
+    slowdown,
+)
+from headway_runtime.scheduling.view import Work
+
+MOST_FLOOR_TOKENS = 256
+LEAST_FLOOR_TOKENS = 16
+"""Between these, the floor is what takes as long as the rest of its step: less prefill would hardly
+make steps shorter, and the prompt would never end."""
+
+WORTHWHILE = 0.25
+"""Share of the floor that is worth a step with prefill, which is longer than one that only decodes
+whatever it holds."""
+
+STEPS_WITHOUT_BACKGROUND = 8
+"""After so many steps background work gets its floor, whatever is due."""
+
+STEPS_WITHOUT_URGENT = 4
+"""After so many steps prompts with a TTFT do, however far away their deadlines are."""
+
+TTFT_RESERVE = 2.0
+"""Prompts with a TTFT may wait while there is so many times the time that they take."""
+
+
+def shaped(
+    work: Work,
+    found: Sequence[Candidate],
+    tokens: int,
+    most_tokens: int,
+    target_s: float,
+) -> tuple[int, tuple[Reason, ...]]:
+    """The number brought to a size that is worth its step."""
+    floor = _floor_tokens(work, found, most_tokens)
+    worthwhile = WORTHWHILE * floor
+    graph_room = work.graph_tokens - work.decodes
+    has_graph = graph_room >= worthwhile
+    if has_graph:
+        floor = min(floor, graph_room)
+    if tokens < worthwhile and may_wait(work, found):
+        return 0, ((Reason.DECODE_ONLY,) if found else ())
+    if has_graph and tokens > graph_room and not _is_worth_it(work, tokens, graph_room, target_s):
+        return graph_room, (Reason.GRAPH_SIZE,)
+    reasons: tuple[Reason, ...] = ()
+    if tokens < floor and (tokens < worthwhile or not _only_background(found)):
+        tokens, reasons = floor, (Reason.PREFILL_FLOOR,)
+    hidden = min(graph_room, most_tokens, _hidden_tokens(work, found)) if has_graph else 0
+    return (tokens, reasons) if hidden <= tokens else (hidden, (*reasons, Reason.FILLS_LAUNCH))
+
+
+def _only_background(found: Sequence[Candidate]) -> bool:
+    return all(each.is_background for each in found)
+
+
+def may_wait(work: Work, found: Sequence[Candidate]) -> bool:
+    """Whether prompts may get nothing in this step for the sake of tokens that are due."""
+    if work.carried.decode_only_steps >= _most_decode_only_steps(found):
+        return False
+    urgent = [each for each in found if not each.is_background]
+    if not urgent:
+        return True
+    needed_s = sum([_prompt_seconds(work, each) for each in urgent])
+    return work.free_s + TTFT_RESERVE * needed_s < urgent[0].urgency[1]
+
+
+def _most_decode_only_steps(found: Sequence[Candidate]) -> int:
+    return STEPS_WITHOUT_BACKGROUND if _only_background(found) else STEPS_WITHOUT_URGENT
+
+
+def is_launched_late(work: Work, target_s: float) -> bool:
+    """Whether any step with prefill would take longer than it may, for its launch alone."""
+    has_graph = work.graph_tokens > work.decodes
+    return has_graph and _launched_in_s(work, work.graph_launch_s) > target_s
+
+
+def _hidden_tokens(work: Work, found: Sequence[Candidate]) -> int:
+    """Tokens that are computed while the step is launched, and make it no longer."""
+    left_s = _launched_in_s(work, work.graph_launch_s) - base_seconds(work)
+    computed_tokens = found[0].computed_tokens if found else 0
+    return int(chunk_tokens(work.step_time.mixed, computed_tokens, left_s))
+
+
+def _prompt_seconds(work: Work, each: Candidate) -> float:
+    """How long the rest of a prompt takes beside tokens that keep their pace."""
+    cost = work.step_time.mixed
+    return slowdown(work) * chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
+
+
+def _launched_in_s(work: Work, launch_s: float) -> float:
+    """How long after the engine is free the launch of the step is over."""
+    return work.now_s + launch_s - work.free_s
+
+
+def _floor_tokens(work: Work, found: Sequence[Candidate], most_tokens: int) -> int:
+    computed_tokens = found[0].computed_tokens if found else 0
+    balanced = chunk_tokens(work.step_time.mixed, computed_tokens, base_seconds(work))
+    return min(most_tokens, max(LEAST_FLOOR_TOKENS, min(MOST_FLOOR_TOKENS, int(balanced))))
+
+
+def _is_worth_it(work: Work, tokens: int, graph_tokens: int, target_s: float) -> bool:
+    """Whether to take a step without a graph."""
+    in_time = not _launch_is_too_long(work, target_s)
+    return in_time and eager_is_faster(work, tokens, graph_tokens)
+
+
+def eager_is_faster(work: Work, tokens: int, graph_tokens: int) -> bool:
+    """Whether larger steps without a graph get on faster with prompts than those with one.
+
+    A step takes as long as its launch at least, so that one a little larger may take twice as long.
+    """
+    base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
+    eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
+    graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
+    return tokens * graph_s > graph_tokens * eager_s
+
+
+def _launch_is_too_long(work: Work, target_s: float) -> bool:
+    """Whether launching a step without a graph would take longer than the step may."""
+    return _launched_in_s(work, work.eager_launch_s) > target_s or target_s < work.eager_launch_s
