@@ -6,21 +6,29 @@ and to choose what to measure, never a claim about a GPU.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 from headway_runtime.bench import results
 from headway_runtime.bench.command_line import Settings, parser, read_settings
+from headway_runtime.bench.fit import fit
 from headway_runtime.bench.measure import line, result_of
 from headway_runtime.bench.runs import Run, pending
-from headway_runtime.bench.simulated import SIMULATED, SimulatedGpu, simulate
+from headway_runtime.bench.simulated import LAUNCH_SPREAD, SIMULATED, SimulatedGpu, simulate
 
 
 def main(arguments: list[str]) -> int:
     """Command line; the process's exit code: 0 when every run was made, 3 when some are left."""
     begun_s = time.monotonic()
-    options = parser("simulate", __doc__).parse_args(arguments)
+    options = _parser().parse_args(arguments)
     settings = read_settings(options, begun_s)
+    gpu = SimulatedGpu()
+    if options.like:
+        logs = [results.read_steps(path) for path in options.like]
+        gpu = SimulatedGpu(replace(fit(logs, logs).step_time, launch_spread=LAUNCH_SPREAD))
     done = results.done([options.out, *options.done])
     left = 0
     for kv_blocks in {scenario.kv_blocks for g in settings.groups for scenario in g.scenarios}:
@@ -28,14 +36,21 @@ def main(arguments: list[str]) -> int:
             if settings.left_s <= 0:
                 left += 1
                 continue
-            _make(run, settings)
+            _make(run, settings, gpu)
     return 3 if left else 0
 
 
-def _make(run: Run, settings: Settings) -> None:
-    gpu = SimulatedGpu()
+def _parser() -> argparse.ArgumentParser:
+    of_runs = parser("simulate", __doc__)
+    of_runs.add_argument(
+        "--like", type=Path, nargs="+", help="step logs (*.steps.npz) of the engine to be like"
+    )
+    return of_runs
+
+
+def _make(run: Run, settings: Settings, gpu: SimulatedGpu) -> None:
     if run.scenario.kv_blocks is not None:
-        gpu = SimulatedGpu(kv_blocks=run.scenario.kv_blocks)
+        gpu = replace(gpu, kv_blocks=run.scenario.kv_blocks)
     workload = settings.workload(run)
     loaded = simulate(gpu, run.arm, workload, run.seed, workload.duration_s + settings.drain_s)
     result = {

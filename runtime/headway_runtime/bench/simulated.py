@@ -35,6 +35,9 @@ BATCH_SIZE = 256
 
 SIMULATED = "simulated"
 
+LAUNCH_SPREAD = 0.15
+"""Standard deviation of the logarithm of the time to launch a step, about that of real logs."""
+
 
 @dataclass(frozen=True)
 class SimulatedGpu:
@@ -45,7 +48,9 @@ class SimulatedGpu:
         kv_blocks: KV blocks of 16 tokens.
     """
 
-    timing: GpuStepTime = field(default_factory=lambda: GpuStepTime(spread=0.05, launch_spread=0.1))
+    timing: GpuStepTime = field(
+        default_factory=lambda: GpuStepTime(spread=0.05, launch_spread=LAUNCH_SPREAD)
+    )
     kv_blocks: int = KV_BLOCKS
 
 
