@@ -10,14 +10,12 @@ import argparse
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 from headway_runtime.bench import results
 from headway_runtime.bench.command_line import Settings, parser, read_settings
-from headway_runtime.bench.fit import fit
 from headway_runtime.bench.measure import line, result_of
 from headway_runtime.bench.runs import Run, pending
-from headway_runtime.bench.simulated import LAUNCH_SPREAD, SIMULATED, SimulatedGpu, simulate
+from headway_runtime.bench.simulated import SIMULATED, SimulatedGpu, simulate
 
 
 def main(arguments: list[str]) -> int:
@@ -26,9 +24,10 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     settings = read_settings(options, begun_s)
     gpu = SimulatedGpu()
-    if options.like:
-        logs = [results.read_steps(path) for path in options.like]
-        gpu = SimulatedGpu(replace(fit(logs, logs).step_time, launch_spread=LAUNCH_SPREAD))
+    if options.launch_ms:
+        decode_s, graph_s, eager_s = (each / 1000 for each in options.launch_ms)
+        launches = {"decode_launch_s": decode_s, "graph_launch_s": graph_s}
+        gpu = replace(gpu, timing=replace(gpu.timing, **launches, eager_launch_s=eager_s))
     done = results.done([options.out, *options.done])
     left = 0
     for kv_blocks in {scenario.kv_blocks for g in settings.groups for scenario in g.scenarios}:
@@ -43,7 +42,12 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     of_runs = parser("simulate", __doc__)
     of_runs.add_argument(
-        "--like", type=Path, nargs="+", help="step logs (*.steps.npz) of the engine to be like"
+        "--launch-ms",
+        type=float,
+        nargs=3,
+        metavar=("DECODE", "GRAPH", "EAGER"),
+        help="time to launch a step that only decodes, that is a CUDA graph, that is none (as "
+        "headway_runtime.bench.fit tells of a real engine)",
     )
     return of_runs
 

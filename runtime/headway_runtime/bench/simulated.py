@@ -35,9 +35,6 @@ BATCH_SIZE = 256
 
 SIMULATED = "simulated"
 
-LAUNCH_SPREAD = 0.15
-"""Standard deviation of the logarithm of the time to launch a step, about that of real logs."""
-
 
 @dataclass(frozen=True)
 class SimulatedGpu:
@@ -49,7 +46,7 @@ class SimulatedGpu:
     """
 
     timing: GpuStepTime = field(
-        default_factory=lambda: GpuStepTime(spread=0.05, launch_spread=LAUNCH_SPREAD)
+        default_factory=lambda: GpuStepTime(spread=0.05, launch_spread=0.15)
     )
     kv_blocks: int = KV_BLOCKS
 
