@@ -70,12 +70,18 @@ def fit(logs: Sequence[Rows], held_out: Sequence[Rows], graph_tokens: int = 512)
     Raises:
         ValueError: there are too few steps of a kind that were timed.
     """
-    decode, mixed = _solved(logs, mixed=False), _solved(logs, mixed=True)
+    decode, mixed = (
+        _solved(logs, graph_tokens, mixed=False),
+        _solved(logs, graph_tokens, mixed=True),
+    )
     launches = [
         float(np.median(each)) if len(each) else 0.0 for each in _launches(logs, graph_tokens)
     ]
     residuals = np.concatenate(
-        [_residuals(logs, decode, mixed=False), _residuals(logs, mixed, mixed=True)]
+        [
+            _residuals(logs, decode, graph_tokens, mixed=False),
+            _residuals(logs, mixed, graph_tokens, mixed=True),
+        ]
     )
     step_ms, decode_ms, context_ms = (1e3 * float(each) for each in decode)
     base_ms, prompt_ms, each_ms, read_ms, pair_ms = (1e3 * float(each) for each in mixed)
@@ -89,8 +95,8 @@ def fit(logs: Sequence[Rows], held_out: Sequence[Rows], graph_tokens: int = 512)
             launches[2],
             spread=float(np.median(np.abs(residuals)) * 1.4826),
         ),
-        _error(_residuals(held_out, decode, mixed=False)),
-        _error(_residuals(held_out, mixed, mixed=True)),
+        _error(_residuals(held_out, decode, graph_tokens, mixed=False)),
+        _error(_residuals(held_out, mixed, graph_tokens, mixed=True)),
     )
 
 
@@ -104,9 +110,9 @@ def split(logs: Sequence[Rows], share: float) -> tuple[list[Rows], list[Rows]]:
     return [log[first]], [log[~first]]
 
 
-def _features(log: Rows, *, mixed: bool) -> tuple[_Matrix, _Column]:
+def _features(log: Rows, graph_tokens: int, *, mixed: bool) -> tuple[_Matrix, _Column]:
     """Parts of the timed steps of one kind, shape (steps, 3 or 5), and their seconds."""
-    seconds = gpu_seconds(log)
+    seconds = gpu_seconds(log, graph_tokens)
     chosen = (seconds > 0) & ((column(log, "prefill_tokens") > 0) == mixed)
     steps = log[chosen]
     parts = [np.ones(len(steps))]
@@ -118,14 +124,14 @@ def _features(log: Rows, *, mixed: bool) -> tuple[_Matrix, _Column]:
     return np.stack(parts, axis=1), seconds[chosen]
 
 
-def _gathered(logs: Sequence[Rows], *, mixed: bool) -> tuple[_Matrix, _Column]:
-    found = [_features(log, mixed=mixed) for log in logs]
+def _gathered(logs: Sequence[Rows], graph_tokens: int, *, mixed: bool) -> tuple[_Matrix, _Column]:
+    found = [_features(log, graph_tokens, mixed=mixed) for log in logs]
     return np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])
 
 
-def _solved(logs: Sequence[Rows], *, mixed: bool) -> _Column:
+def _solved(logs: Sequence[Rows], graph_tokens: int, *, mixed: bool) -> _Column:
     """Least squares of relative errors; outliers count less, and nothing is negative."""
-    features, seconds = _gathered(logs, mixed=mixed)
+    features, seconds = _gathered(logs, graph_tokens, mixed=mixed)
     if len(seconds) < _LEAST_STEPS:
         kind = "with prefill" if mixed else "that only decode"
         raise ValueError(f"{len(seconds)} timed steps {kind}, at least {_LEAST_STEPS} are needed")
@@ -151,8 +157,8 @@ def _not_negative(matrix: _Matrix, target: _Column) -> _Column:
     return theta
 
 
-def _residuals(logs: Sequence[Rows], theta: _Column, *, mixed: bool) -> _Column:
-    features, seconds = _gathered(logs, mixed=mixed)
+def _residuals(logs: Sequence[Rows], theta: _Column, graph_tokens: int, *, mixed: bool) -> _Column:
+    features, seconds = _gathered(logs, graph_tokens, mixed=mixed)
     return (features @ theta) / seconds - 1
 
 

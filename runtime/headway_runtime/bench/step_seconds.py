@@ -1,7 +1,11 @@
-"""What a step log tells about how long steps take. Pure."""
+"""What a step log tells about how long steps take. Pure.
+
+A log is played to the planner's own clock, so that there is one opinion of which ends were seen.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import median
 
 import numpy as np
@@ -12,57 +16,71 @@ from headway_runtime.scheduling.engine_clock import EngineClock
 from headway_runtime.scheduling.step_shape import StepShape
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 
-SEEN_MARGIN_S = 0.0005
-"""An output that was looked at sooner after a launch was there before."""
-
 _LEAST_PREDICTIONS = 20
 
 
-def gpu_seconds(rows: Rows) -> npt.NDArray[np.float64]:
+class _Listener(StepTimeModel):
+    """A model that tells what it is taught."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard_s = 0.0
+
+    def learn(self, shape: StepShape, seconds: float) -> None:
+        self.heard_s = seconds
+        super().learn(shape, seconds)
+
+
+def gpu_seconds(rows: Rows, graph_tokens: int) -> npt.NDArray[np.float64]:
     """Time of each step on the GPU, in seconds, as far as it was seen; nan where it was not.
 
     An engine that schedules ahead looks at a step's output only when the next one is launched, so
     that a log tells the end of a step only where the engine waited for it. A step begins when the
-    one before ends. One that found the GPU idle is left out: how long the engine took to begin
-    with it is not known.
-    """
-    scheduled, launched = column(rows, "schedule_s"), column(rows, "launched_s")
-    finished = column(rows, "update_s")
-    seen = finished > launched + SEEN_MARGIN_S
-    seen[:-1] &= finished[:-1] > launched[1:] + SEEN_MARGIN_S
-    took = np.full(len(rows), np.nan)
-    behind = seen[1:] & seen[:-1] & (scheduled[1:] < finished[:-1])
-    took[1:][behind] = (finished[1:] - finished[:-1])[behind]
-    return took
-
-
-def model_error_median(rows: Rows, graph_tokens: int) -> float | None:
-    """Median error of the planner's step-time model, as a share of what was measured.
-
-    The log is played to the planner's own clock, which begins with its prior and learns as it does
-    in an engine: each prediction is made before the step it is about. None with few steps.
+    one before ends, whose end must have been seen too: the clock would take a predicted one.
 
     Args:
         rows: a step log.
         graph_tokens: largest step that runs as a CUDA graph.
     """
-    clock = EngineClock(StepTimeModel(), graph_tokens)
-    errors: list[float] = []
+    took = np.full(len(rows), np.nan)
+    for index, seconds, _ in _timed(rows, graph_tokens):
+        took[index] = seconds
+    is_begin_seen = np.concatenate([[False], took[:-1] > 0])[: len(rows)]
+    return np.where(is_begin_seen, took, np.nan)
+
+
+def model_error_median(rows: Rows, graph_tokens: int) -> float | None:
+    """Median error of the planner's step-time model, as a share of what was measured.
+
+    The model begins with its prior and learns as it does in an engine: each prediction is made
+    before the step it is about. None with few steps.
+
+    Args:
+        rows: a step log.
+        graph_tokens: largest step that runs as a CUDA graph.
+    """
+    errors = [error for _, _, error in _timed(rows, graph_tokens)]
+    return round(median(errors), 4) if len(errors) >= _LEAST_PREDICTIONS else None
+
+
+def _timed(rows: Rows, graph_tokens: int) -> Iterator[tuple[int, float, float]]:
+    """Steps that the clock could time: index, seconds, error of the prediction as a share."""
+    model = _Listener()
+    clock = EngineClock(model, graph_tokens)
     for at_s, event, index in _events(rows):
         if event == "decided":
             clock.decided(at_s, _shape(rows, index))
         elif event == "launched":
             clock.launched(at_s)
         else:
-            errors += _checked(clock, at_s)
-    return round(median(errors), 4) if len(errors) >= _LEAST_PREDICTIONS else None
+            clock.error_ratio = None
+            clock.looked_at(at_s)
+            yield from _heard(clock, model, index)
 
 
-def _checked(clock: EngineClock, at_s: float) -> list[float]:
-    """The error of the step whose output is looked at, if its end was seen."""
-    clock.error_ratio = None
-    clock.looked_at(at_s)
-    return [] if clock.error_ratio is None else [clock.error_ratio]
+def _heard(clock: EngineClock, model: _Listener, index: int) -> Iterator[tuple[int, float, float]]:
+    if clock.error_ratio is not None:
+        yield index, model.heard_s, clock.error_ratio
 
 
 def _events(rows: Rows) -> list[tuple[float, str, int]]:

@@ -99,7 +99,7 @@ def test_the_model_learns_steps_that_are_not_its_prior() -> None:
 def test_steps_whose_end_was_not_seen_have_no_length() -> None:
     slow = SimulatedGpu(replace(GpuStepTime(), eager_launch_s=0.2))
     steps = run(slow, parse("stock-8192-fcfs"), STANDARD, 1, give_up_s=600).steps
-    seconds = gpu_seconds(steps)
+    seconds = gpu_seconds(steps, 512)
     eager = column(steps, "tokens") > 512
     assert eager.sum() > 20
     assert np.isnan(seconds[eager]).mean() > 0.6
