@@ -18,12 +18,11 @@ from headway_runtime.executors.simulated.engine import SimulatedEngine
 from headway_runtime.executors.simulated.kv_blocks import KvBlocks
 from headway_runtime.executors.simulated.request import Arrival
 from headway_runtime.executors.simulated.step_time import GpuStepTime
-from headway_runtime.policy import Policy, Scope, Stamp, TrafficClass
+from headway_runtime.policy import Policy, Scope, Stamp
 from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import Reason, StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError
 from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
-from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import (
     Carried,
     Lane,
@@ -32,31 +31,17 @@ from headway_runtime.scheduling.view import (
     StepView,
     TokenDue,
     WaitingRequest,
-    Work,
 )
+from tests.unit import planned
+from tests.unit.planned import BATCH, CEILINGS, CHAT, MODEL, NOW, batch, chat, due
 
-CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)
-BATCH = TrafficClass("batch", deadline_s=60)
-CEILINGS = Limits(8192, 256)
-NOW = 100.0
-FREE = NOW + 0.01
-MODEL = StepTimeModel()
 RIVALS = [each.name for each in rivals()]
 ALL = [*RIVALS, "sarathi-1", "niyama-1000", *(each.name for each in ablations())]
 
 
 def view(waiting: Any = (), front: Any = (), **fields: Any) -> StepView:
-    """An engine with these requests waiting, newcomers and settled ones."""
-    in_hand = Work(**{"now_s": NOW, "free_s": FREE, "step_time": MODEL, **fields})
-    return StepView(
-        CEILINGS,
-        CEILINGS,
-        running=in_hand.decodes + len(in_hand.prefills),
-        settled=[urgency_of(each) for each in front],
-        unsettled=tuple(waiting),
-        front=tuple(front),
-        work=in_hand,
-    )
+    """An engine with these requests waiting and this in hand."""
+    return planned.view(planned.work(**fields), waiting, front)
 
 
 def plan(arm: str, seen: StepView) -> StepPlan:
@@ -80,14 +65,6 @@ def queue(seen: StepView, found: StepPlan) -> list[str]:
     return [name for name in names if name not in found.late]
 
 
-def chat(name: str, tokens: int = 300, arrival_s: float = NOW, **fields: Any) -> WaitingRequest:
-    return WaitingRequest(name, arrival_s, CHAT, prefill_tokens=tokens, **fields)
-
-
-def batch(name: str, tokens: int = 4000, arrival_s: float = NOW) -> WaitingRequest:
-    return WaitingRequest(name, arrival_s, BATCH, prefill_tokens=tokens)
-
-
 def running(request: WaitingRequest, computed: int = 0) -> Prefill:
     return Prefill(
         request.request_id,
@@ -96,10 +73,6 @@ def running(request: WaitingRequest, computed: int = 0) -> Prefill:
         request.arrival_s,
         request.traffic_class,
     )
-
-
-def due(*in_s: float) -> tuple[TokenDue, ...]:
-    return tuple(TokenDue(FREE + each, 0.03) for each in in_s)
 
 
 names = st.integers(0, 10**6).map(str)

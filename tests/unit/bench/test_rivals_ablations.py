@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from headway_runtime.bench.rivals.ablations import ABLATIONS, _replacing
-from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling import (
     candidates,
     decode_clock,
@@ -28,19 +27,12 @@ from headway_runtime.scheduling.step_shape import StepShape
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import (
     Carried,
-    Limits,
     Prefill,
     StepView,
-    TokenDue,
-    WaitingRequest,
-    Work,
 )
+from tests.unit import planned
+from tests.unit.planned import BATCH, CEILINGS, CHAT, NOW, batch, chat, due
 
-CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)
-BATCH = TrafficClass("batch", deadline_s=60)
-CEILINGS = Limits(8192, 256)
-NOW = 100.0
-FREE = NOW + 0.01
 MODULES = (
     *(candidates, decode_clock, lateness, pace, planner),
     *(prefill_budget, reserve, slack, step_size),
@@ -48,21 +40,8 @@ MODULES = (
 
 
 def view(waiting: Any = (), **fields: Any) -> StepView:
-    in_hand = Work(**{"now_s": NOW, "free_s": FREE, "step_time": StepTimeModel(), **fields})
-    running = in_hand.decodes + len(in_hand.prefills)
-    return StepView(CEILINGS, CEILINGS, running, unsettled=tuple(waiting), work=in_hand)
-
-
-def chat(name: str, tokens: int, arrival_s: float = NOW) -> WaitingRequest:
-    return WaitingRequest(name, arrival_s, CHAT, prefill_tokens=tokens)
-
-
-def batch(name: str, tokens: int, arrival_s: float = NOW) -> WaitingRequest:
-    return WaitingRequest(name, arrival_s, BATCH, prefill_tokens=tokens)
-
-
-def due(in_s: float) -> tuple[TokenDue, ...]:
-    return (TokenDue(FREE + in_s, 0.03),)
+    """An engine with these requests waiting and this in hand."""
+    return planned.view(planned.work(**fields), waiting)
 
 
 def ours(seen: StepView) -> StepPlan:

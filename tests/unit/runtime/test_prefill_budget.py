@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.plan import Reason, StepPlan
 from headway_runtime.scheduling.planner import plan_step
 from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
@@ -24,38 +23,15 @@ from headway_runtime.scheduling.view import (
     Carried,
     Limits,
     Prefill,
-    StepView,
     TokenDue,
     WaitingRequest,
     Work,
 )
-
-CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)
-BATCH = TrafficClass("batch", deadline_s=60)
-CEILINGS = Limits(8192, 256)
-NOW = 100.0
-MODEL = StepTimeModel()
-
-
-def work(**fields: Any) -> Work:
-    return Work(**{"now_s": NOW, "free_s": NOW + 0.01, "step_time": MODEL, **fields})
-
-
-def view(in_hand: Work, waiting: Any = (), **fields: Any) -> StepView:
-    running = in_hand.decodes + len(in_hand.prefills)
-    return StepView(CEILINGS, CEILINGS, running, unsettled=tuple(waiting), work=in_hand, **fields)
+from tests.unit.planned import BATCH, CEILINGS, CHAT, MODEL, NOW, batch, chat, due, view, work
 
 
 def plan(in_hand: Work, waiting: Any = (), **fields: Any) -> StepPlan:
     return plan_step(view(in_hand, waiting, **fields), lambda: False)
-
-
-def chat(name: str, tokens: int, arrival_s: float = NOW) -> WaitingRequest:
-    return WaitingRequest(name, arrival_s, CHAT, prefill_tokens=tokens)
-
-
-def batch(name: str, tokens: int, arrival_s: float = NOW) -> WaitingRequest:
-    return WaitingRequest(name, arrival_s, BATCH, prefill_tokens=tokens)
 
 
 def running(request: WaitingRequest, computed: int = 0) -> Prefill:
@@ -63,10 +39,6 @@ def running(request: WaitingRequest, computed: int = 0) -> Prefill:
         request.request_id, computed, request.prefill_tokens, request.arrival_s,
         request.traffic_class,
     )  # fmt: skip
-
-
-def due(in_s: float, tpot_s: float = 0.03) -> tuple[TokenDue, ...]:
-    return (TokenDue(NOW + 0.01 + in_s, tpot_s),)
 
 
 names = st.integers(0, 10**6).map(str)
