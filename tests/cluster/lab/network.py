@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from .addresses import BRIDGE, NODE, NODE_ADDRESS, POD_NETWORK
+from .addresses import BRIDGE, NODE, NODE_ADDRESS, POD_NETWORK, SERVICE_NETWORK
 from .commands import run, succeeds
 from .files import write_if_changed
 from .paths import Paths
@@ -15,6 +15,13 @@ _RULES = (
     # A machine that had Docker drops what it forwards by default.
     ("filter", "FORWARD", ("-s", POD_NETWORK, "-j", "ACCEPT")),
     ("filter", "FORWARD", ("-d", POD_NETWORK, "-j", "ACCEPT")),
+    # What still bears a service's address after kube-proxy's translation has no endpoint, also for
+    # the moment in which kube-proxy has taken its own refusal away and not yet added the endpoint.
+    # It must not leave the machine: beyond it, somebody may answer.
+    *(
+        ("filter", chain, ("-d", SERVICE_NETWORK, "-j", "REJECT"))
+        for chain in ("OUTPUT", "FORWARD")
+    ),
 )
 # A chain that kube-proxy takes for the kubelet's and leaves; ours makes none.
 _LEFT_BY_KUBE_PROXY = (
