@@ -48,6 +48,15 @@ class Mode(str, enum.Enum):
     """No plan is made."""
 
 
+class WhenUnmet(str, enum.Enum):
+    """What becomes of a request whose class's objectives cannot be kept when it comes."""
+
+    QUEUE = "Queue"
+    """It waits, behind those whose objectives can be kept."""
+    SHED = "Shed"
+    """It is refused at once, with a time after which to try again."""
+
+
 @dataclass(frozen=True, order=True)
 class Stamp:
     """Total order of policies; the highest one wins, so an old policy can never be replayed.
@@ -95,6 +104,10 @@ class TrafficClass:
             none.
         deadline_s: time to the last token promised, in seconds; None promises none.
         max_running: most requests of the class running at once; None limits it by the batch alone.
+        weight: a token of the class counts so many times less against its tenant's share.
+        when_unmet: what becomes of a request whose objectives cannot be kept.
+        max_queued: most requests of the class waiting in an engine, others are refused; None does
+            not limit them.
     """
 
     name: str
@@ -102,6 +115,42 @@ class TrafficClass:
     tpot_ms: int | None = None
     deadline_s: int | None = None
     max_running: int | None = None
+    weight: int = 1
+    when_unmet: WhenUnmet = WhenUnmet.QUEUE
+    max_queued: int | None = None
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Somebody who shares the engines with others.
+
+    Attributes:
+        name: what metrics and headers call it.
+        weight: its share, relative to those of the others.
+        key_sha256: SHA-256 of the API key it is known by, in hexadecimal; None where only a trusted
+            header names it.
+    """
+
+    name: str
+    weight: int = 1
+    key_sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class PriorityCoefficients:
+    """How work without a deadline is ranked, in percent; they add up to 100.
+
+    Attributes:
+        base: counts what its program was served so far: less is better.
+        depth: counts how deep in its program it is.
+        progress: counts how much of its program is left.
+        learn: whether engines tune them to the programs they see.
+    """
+
+    base: int = 50
+    depth: int = 30
+    progress: int = 20
+    learn: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +168,10 @@ class Policy:
         classes: classes of traffic; names are unique.
         default_class: the class of a request that names none or an unknown one; None means it has
             no objective and runs after those that have.
+        tenants: who shares the engines; whoever is none of them shares as one tenant.
+        trust_headers: whether headers may name tenant, class and program.
+        fairness_window: over so many scheduling decisions tenants get their shares.
+        priority: how work without a deadline is ranked.
     """
 
     scope: Scope
@@ -129,6 +182,10 @@ class Policy:
     theta_ppm: int | None = None
     classes: tuple[TrafficClass, ...] = ()
     default_class: str | None = None
+    tenants: tuple[Tenant, ...] = ()
+    trust_headers: bool = False
+    fairness_window: int = 100
+    priority: PriorityCoefficients = PriorityCoefficients()
 
 
 @dataclass(frozen=True)
