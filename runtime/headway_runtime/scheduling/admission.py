@@ -23,10 +23,10 @@ class ClassWait(NamedTuple):
 
     Attributes:
         waiting: requests of the class that wait in the engine.
-        wait_s: until the first token of a request with an empty prompt that came when the board was
-            written; of a class without a TTFT, until it would be admitted.
-        light_wait_s: the same for a tenant that has less than its share, who does not wait for those
-            that have more.
+        wait_s: until the first token of a request with an empty prompt that came when the board
+            was written; of a class without a TTFT, until it would be admitted.
+        light_wait_s: the same for a tenant that has less than its share, who does not wait for
+            those that have more.
     """
 
     waiting: int = 0
@@ -63,6 +63,9 @@ class LetIn(NamedTuple):
     prompt_tokens: int = 0
 
 
+NOTHING_LET_IN = LetIn()
+
+
 class RefusalReason(str, enum.Enum):
     """Why a request is refused."""
 
@@ -89,7 +92,7 @@ def refusal(
     promised: TrafficClass | None,
     tenant: str,
     prompt_tokens: int,
-    let_in: LetIn = LetIn(),
+    let_in: LetIn = NOTHING_LET_IN,
 ) -> Refusal | None:
     """Why a request is not let in; None lets it in.
 
