@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway_runtime.scheduling.origin import UNKNOWN, Origin
+
 
 @dataclass(frozen=True)
 class Arrival:
@@ -15,6 +17,7 @@ class Arrival:
         prompt_tokens: length of the prompt.
         output_tokens: tokens that it generates, at least 1.
         cached_tokens: first tokens of the prompt that are in the prefix cache.
+        origin: whose it is, and which program it is a part of.
     """
 
     at: float
@@ -22,6 +25,7 @@ class Arrival:
     prompt_tokens: int
     output_tokens: int
     cached_tokens: int = 0
+    origin: Origin = UNKNOWN
 
 
 class Request:
