@@ -17,6 +17,13 @@ from headway_runtime.policy import TrafficClass, WhenUnmet
 
 MOST_RETRY_AFTER_S = 60
 
+TTFT_SHARE = 0.9
+"""A request is let in if its first token is predicted within this share of its TTFT: a queue that
+is full to the last moment loses somebody with each error of a prediction."""
+
+DEADLINE_SHARE = 0.75
+"""The same where a whole answer has a deadline, the rest being for its tokens."""
+
 
 class ClassWait(NamedTuple):
     """How long a request of a class would wait.
@@ -122,8 +129,8 @@ def refusal(
 def _target_s(promised: TrafficClass) -> float | None:
     """What its wait is held against."""
     if promised.ttft_ms is not None:
-        return promised.ttft_ms / 1000
-    return promised.deadline_s
+        return TTFT_SHARE * promised.ttft_ms / 1000
+    return DEADLINE_SHARE * promised.deadline_s if promised.deadline_s is not None else None
 
 
 def _seconds(wait_s: float) -> int:

@@ -1,4 +1,8 @@
-"""Which waiting requests cannot keep their TTFT, so that those that can do not wait behind them."""
+"""Which waiting requests lose their TTFT, so that those that can keep it do not wait behind them.
+
+Those that cannot keep it any more, and those of tenants that have had more than their share while
+others wait.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
+from headway_runtime.scheduling.fairness import over_share
 from headway_runtime.scheduling.prefill_cost import chunk_seconds, slowdown
-from headway_runtime.scheduling.view import Prefill, WaitingRequest, Work
+from headway_runtime.scheduling.view import NO_TENANTS, Prefill, Tenants, WaitingRequest, Work
 
 LOOKS = 64
 """Most waiting requests that are looked at in a step."""
@@ -24,40 +29,61 @@ class _Job(NamedTuple):
         deadline_s: when its first token was promised.
         seconds: what it takes.
         waiting_id: id of the request if it waits; empty if it runs.
+        level: how far its tenant is above its share.
     """
 
     deadline_s: float
     seconds: float
     waiting_id: str
+    level: int = 0
 
 
-def late_requests(work: Work, waiting: Sequence[WaitingRequest]) -> tuple[str, ...]:
-    """Ids of waiting requests to give up the TTFT of, so that as many as possible are kept.
+def late_requests(
+    work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants = NO_TENANTS
+) -> tuple[str, ...]:
+    """Ids of waiting requests to give up the TTFT of.
+
+    So many of them that the others keep theirs, and all of a tenant that is over its share.
+    """
+    greedy = over_share(tenants.waiting, tenants.window)
+    if not greedy:
+        return _too_much(work, waiting, tenants)
+    front = list(islice(waiting, LOOKS))
+    lost = [
+        each.request_id for each in front if each.tenant in greedy and _deadline_s(each) is not None
+    ]
+    others = [each for each in front if each.tenant not in greedy]
+    return (*lost, *_too_much(work, others, tenants))[:LATE_A_STEP]
+
+
+def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> tuple[str, ...]:
+    """Ids of waiting requests that are too much, so that as many as possible are in time.
 
     Moore and Hodgson's rule: go through the prompts by deadline; whenever one would be late, give
     up the one that takes longest of all so far. With everybody kept in line instead, more work than
-    time makes everybody a little late.
+    time makes everybody a little late. Those of tenants that have had more than a share of late go
+    first, whatever they take.
     """
-    jobs = _jobs(work, waiting)
+    jobs = _jobs(work, waiting, tenants)
     end_s = work.free_s + min([each.tpot_s for each in work.due], default=0.0)
     if not jobs or end_s + sum([job.seconds for job in jobs]) <= min(jobs).deadline_s:
         # Nobody would be late in whatever order.
         return ()
     jobs.sort()
-    taken: list[tuple[float, str]] = []
+    taken: list[tuple[int, float, str]] = []
     late: list[str] = []
     for job in jobs:
         end_s += job.seconds
         if job.waiting_id:
-            heappush(taken, (-job.seconds, job.waiting_id))
+            heappush(taken, (-job.level, -job.seconds, job.waiting_id))
         if end_s > job.deadline_s and taken:
-            seconds, given_up = heappop(taken)
+            _, seconds, given_up = heappop(taken)
             end_s += seconds
             late.append(given_up)
     return tuple(late[:LATE_A_STEP])
 
 
-def _jobs(work: Work, waiting: Sequence[WaitingRequest]) -> list[_Job]:
+def _jobs(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> list[_Job]:
     """Prompts with a TTFT to keep; none if none of them waits, since only those are given up."""
     if not waiting or _deadline_s(waiting[0]) is None:
         return []
@@ -69,7 +95,8 @@ def _jobs(work: Work, waiting: Sequence[WaitingRequest]) -> list[_Job]:
             # The queue is in order: nobody behind it has a TTFT to keep.
             break
         took_s = slower * chunk_seconds(cost, 0, request.prefill_tokens)
-        jobs.append(_Job(deadline_s, took_s, request.request_id))
+        level = tenants.levels.get(request.tenant, 0)
+        jobs.append(_Job(deadline_s, took_s, request.request_id, level))
     for running in work.prefills:
         deadline_s = _deadline_s(running)
         if deadline_s is not None:

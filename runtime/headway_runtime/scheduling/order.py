@@ -30,9 +30,18 @@ ever."""
 
 
 def urgency(
-    arrival_s: float, traffic_class: TrafficClass | None, *, is_late: bool = False
+    arrival_s: float,
+    traffic_class: TrafficClass | None,
+    *,
+    is_late: bool = False,
+    due_s: float | None = None,
 ) -> Urgency:
-    """Sort key of a request whose first token has not come; smaller goes earlier."""
+    """Sort key of a request whose first token has not come; smaller goes earlier.
+
+    ``due_s``, where there is one, takes the place of the deadline of a class without a TTFT.
+    """
+    if due_s is not None and (traffic_class is None or traffic_class.ttft_ms is None):
+        return (BACKGROUND, due_s)
     if traffic_class is None:
         return (BACKGROUND, arrival_s + NO_DEADLINE_S)
     if traffic_class.ttft_ms is not None:
@@ -48,7 +57,9 @@ def urgency_of(request: WaitingRequest | Prefill) -> Urgency:
     """Sort key of a request."""
     if isinstance(request, WaitingRequest) and request.is_misfit:
         return MISFIT
-    return urgency(request.arrival_s, request.traffic_class, is_late=request.is_late)
+    return urgency(
+        request.arrival_s, request.traffic_class, is_late=request.is_late, due_s=request.due_s
+    )
 
 
 def place(settled: Sequence[Urgency], unsettled: Sequence[WaitingRequest]) -> tuple[Placement, ...]:

@@ -45,6 +45,8 @@ class Reason(str, enum.Enum):
     """KV blocks run out: running requests without TTFT and TPOT lose theirs first."""
     CLASS_LIMIT = "ClassLimit"
     """Requests are held back: as many of their class run as may."""
+    TENANTS_IN_TURN = "TenantsInTurn"
+    """Requests of several tenants wait: those without a TTFT go by turns."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ class StepPlan:
             leaves it out of the step. Those that are not in it get what the budget leaves them.
         admits: waiting requests were given prompt tokens.
         first: id of a waiting request that goes in front of all others in this step.
+        in_turn: ids of waiting requests without a TTFT that go before all others of their kind, in
+            this order.
         late: ids of waiting requests that cannot keep their TTFT any more: they give way to those
             that can.
         background_last: running requests that were promised neither TTFT nor TPOT go behind all
@@ -125,6 +129,7 @@ class StepPlan:
     chunks: Mapping[str, int] = field(default_factory=dict)
     admits: bool = False
     first: str | None = None
+    in_turn: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
     background_last: bool = False
     carried: Carried | None = None

@@ -1,9 +1,9 @@
 """One step, from view to plan.
 
 view -> limits (what the policy lets a step take on) -> order (who goes next) -> class limits (who
-has to wait) -> lateness (whose TTFT is given up) -> candidates (whose prompts there are) -> prefill
-(how much of which, by what is due and what a step takes) -> reserve (what background work leaves
-free) -> plan
+has to wait) -> lateness (whose TTFT is given up) -> candidates (whose prompts there are; those of
+several tenants by fairness) -> prefill (how much of which, by what is due and what a step takes) ->
+reserve (what background work leaves free) -> plan
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from headway_runtime.scheduling.candidates import LOOKS, candidates
+from headway_runtime.scheduling.candidates import LOOKS, Candidate, by_turns, candidates
 from headway_runtime.scheduling.lanes import admit, place_newcomers
 from headway_runtime.scheduling.lateness import late_requests
 from headway_runtime.scheduling.lazy import Remembered, merged
@@ -86,10 +86,16 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
     decode_tokens = work.decodes * view.tokens_per_decode
     most_tokens = max(0, plan.limits.token_budget - decode_tokens)
     waiting = Remembered(_front(view, plan.placements))
-    late = late_requests(work, waiting)
+    late = late_requests(work, waiting, view.tenants)
     slots = max(0, plan.limits.max_batch_size - view.running)
-    found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)
+    # What waits in lanes waits for room in its class, whoever's it is.
+    sharing = view.tenants.waiting if not view.lanes else ()
+    looks = min(slots, LOOKS)
+    found = candidates(work, waiting, late, looks, most_tokens)
+    if sharing:
+        found = by_turns(found, sharing, looks, most_tokens)
     found = may_start(work, found, view.running)
+    turns = _in_turn(found) if sharing else ()
     more_wait = slots > LOOKS and len(waiting) + view.unseen > LOOKS
     prefill = decide_prefill(work, found, most_tokens, more_wait=more_wait)
     batch = most_running(work, found, view.running, plan.limits.max_batch_size)
@@ -102,11 +108,23 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
         chunks=prefill.chunks,
         admits=prefill.admits,
         first=prefill.first,
+        in_turn=turns,
         late=late,
         background_last=bool(yields),
-        reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields),
+        reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields, *_shared(turns)),
         carried=prefill.carried,
     )
+
+
+def _in_turn(found: Sequence[Candidate]) -> tuple[str, ...]:
+    """Waiting requests without a TTFT, in the order in which they are to be admitted."""
+    return tuple(
+        [each.request.request_id for each in found if each.is_background and not each.is_running]
+    )
+
+
+def _shared(turns: Sequence[str]) -> tuple[Reason, ...]:
+    return (Reason.TENANTS_IN_TURN,) if turns else ()
 
 
 def _front(view: StepView, placements: Sequence[Placement]) -> Sequence[WaitingRequest]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -51,6 +51,9 @@ class WaitingRequest:
             save not counted; 0 where nobody needs to know.
         is_late: it can keep its TTFT no more, and waits among those without one.
         is_misfit: the engine could not admit it when nothing else ran: it waits behind all others.
+        tenant: whose it is.
+        due_s: when it is due in the order although its class says nothing of it, seconds since the
+            epoch; None where the class alone decides.
     """
 
     request_id: str
@@ -60,6 +63,8 @@ class WaitingRequest:
     prefill_tokens: int = 0
     is_late: bool = False
     is_misfit: bool = False
+    tenant: str = ""
+    due_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,8 @@ class Prefill:
         arrival_s: when it arrived, seconds since the epoch.
         traffic_class: the class it belongs to, None when it has no objective.
         is_late: it can keep its TTFT no more.
+        tenant: whose it is.
+        due_s: when it is due in the order although its class says nothing of it, likewise.
     """
 
     request_id: str
@@ -98,6 +105,40 @@ class Prefill:
     arrival_s: float
     traffic_class: TrafficClass | None = None
     is_late: bool = False
+    tenant: str = ""
+    due_s: float | None = None
+
+
+@dataclass(frozen=True)
+class TenantView:
+    """A tenant of which requests wait.
+
+    Attributes:
+        name: the tenant.
+        counter: weighted tokens it was served.
+        weight: its share, relative to others.
+        background: its waiting requests without a TTFT to keep, in order, read lazily.
+    """
+
+    name: str
+    counter: float
+    weight: int = 1
+    background: Sequence[WaitingRequest] = ()
+
+
+@dataclass(frozen=True)
+class Tenants:
+    """Those who share an engine.
+
+    Attributes:
+        waiting: those of which requests wait; empty where only one shares it.
+        levels: how far a tenant is above its share of late; 0 where it has no more than that.
+        window: over so many decisions they get their shares.
+    """
+
+    waiting: Sequence[TenantView] = ()
+    levels: Mapping[str, int] = field(default_factory=dict)
+    window: int = 100
 
 
 class TokenDue(NamedTuple):
@@ -111,6 +152,8 @@ class TokenDue(NamedTuple):
     due_s: float
     tpot_s: float
 
+
+NO_TENANTS = Tenants()
 
 STEPS_AFTER_A_REFUSAL = 8
 """Then those that wait are tried again: blocks may have come free meanwhile."""
@@ -201,6 +244,7 @@ class StepView:
         unseen: waiting requests that are to be put in order in later steps.
         work: what the engine has in hand; None where the lengths of its steps cannot be told, and
             then the policy alone limits them.
+        tenants: who shares the engine.
     """
 
     ceilings: Limits
@@ -213,3 +257,4 @@ class StepView:
     front: Sequence[WaitingRequest] = ()
     unseen: int = 0
     work: Work | None = None
+    tenants: Tenants = NO_TENANTS

@@ -71,7 +71,7 @@ def test_what_was_under_way_when_a_request_lost_its_blocks_still_comes() -> None
 def test_the_prefix_cache_saves_whole_blocks_and_never_the_last_token() -> None:
     for cached, computed in ((0, 64), (31, 48), (48, 16), (64, 16)):
         made, watch = engine(Arrival(0.0, "chat", 64, 1, cached_tokens=cached))
-        assert made._waiting._seen(Request("0", made._arrivals[0])).prefill_tokens == computed
+        assert made._waiting.seen(Request("0", made._arrivals[0])).prefill_tokens == computed
         made.run_to_the_end(1.0)
         assert [each.step.tokens for each in watch.steps] == [computed]
         shape = watch.steps[0].step.shape

@@ -13,10 +13,14 @@ from headway_runtime.executors.simulated.request import Request
 from headway_runtime.executors.simulated.step import Step
 from headway_runtime.executors.simulated.waiting_queue import WaitingQueue
 from headway_runtime.policy import Mode, Policy, TrafficClass
+from headway_runtime.scheduling.admission import Board
+from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.pace import has_pace, tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.tenancy import Served
 from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
+from headway_runtime.scheduling.waits import Queued, board
 
 
 class SimulatedExecutor:
@@ -75,6 +79,7 @@ class SimulatedExecutor:
         self._policy = policy
         self._classes = {each.name: each for each in policy.classes} if policy else {}
         self._measurements.declare(self._classes)
+        self._waiting.adopt(policy)
         if (self._classes, self._limited) != before:
             self._waiting.unsettle(len(self._limited))
             if self._foresight is not None:
@@ -100,6 +105,7 @@ class SimulatedExecutor:
             ),
             front=self._waiting.front,
             work=self._work(),
+            tenants=self._waiting.tenancy.view(self.now_s, self._waiting.seen),
         )
 
     def _work(self) -> Work | None:
@@ -117,6 +123,7 @@ class SimulatedExecutor:
         self._waiting.settle(plan.placements)
         self._waiting.take_turns(plan.turns)
         self._waiting.give_way(plan.late)
+        self._waiting.in_turn(plan.in_turn)
         self._waiting.first = plan.first
         self._limits = plan.limits
         self._caps = plan.chunks
@@ -143,6 +150,7 @@ class SimulatedExecutor:
 
     def scheduled(self, output: Step, decided_s: float) -> None:
         """A step was decided at this time."""
+        self._charge(output)
         if self._policy is not None and self._policy.mode is Mode.ACT:
             self._waiting.put_in_order(output.preempted)
         if self._foresight is not None:
@@ -151,6 +159,16 @@ class SimulatedExecutor:
             if self._is_to_admit and not admitted:
                 self._foresight.carried = self._foresight.carried.after_a_refusal
             self._is_to_admit = False
+
+    def _charge(self, step: Step) -> None:
+        """Who is in a step was served."""
+        for request, tokens in step.chunks:
+            before = request.computed - tokens
+            prompt = max(0, min(tokens, request.arrival.prompt_tokens - before))
+            promised = self._class_of(request)
+            has_ttft = promised is not None and promised.ttft_ms is not None and not request.late
+            served = Served(prompt, tokens - prompt, is_background=not has_ttft)
+            self._waiting.tenancy.served(request.arrival.origin.tenant, promised, served)
 
     def launched(self, at_s: float) -> None:
         """The launch of the step decided last is over."""
@@ -167,6 +185,18 @@ class SimulatedExecutor:
 
     def left(self, request_ids: Iterable[str]) -> None:
         """Requests wait no more, which the waiting queue knows by itself."""
+
+    def board(self) -> Board | None:
+        """What those who let requests in are to know; None where steps have no length."""
+        work, policy = self._work(), self._policy
+        if work is None or policy is None:
+            return None
+        queue = self._waiting
+        waiting = sorted((*queue.front, *queue.unsettled), key=urgency_of)
+        tenancy = queue.tenancy
+        queued = Queued(waiting, tenancy.waiting_by_class, tenancy.drain.tokens_per_s)
+        tenants = tenancy.view(self.now_s, queue.seen)
+        return board(work, queued, policy.classes, tenants)
 
     @property
     def _limited(self) -> list[TrafficClass]:

@@ -118,4 +118,6 @@ class Foresight:
             request.arrival.at,
             self._class_of(request),
             is_late=request.late,
+            tenant=request.arrival.origin.tenant,
+            due_s=request.due_s,
         )

@@ -42,12 +42,15 @@ class Request:
         steps_under_way: steps under way that it is in.
         room: tokens that its KV blocks can hold.
         late: whether the planner gave up its TTFT while it waited.
+        due_s: when it is due in the order although its class says nothing of it; None where the
+            class alone decides.
         first_token_at: when its first token came, in seconds.
     """
 
     __slots__ = (
         "arrival",
         "computed",
+        "due_s",
         "first_token_at",
         "known",
         "late",
@@ -68,6 +71,7 @@ class Request:
         self.steps_under_way = 0
         self.room = 0
         self.late = False
+        self.due_s: float | None = None
         self.first_token_at: float | None = None
 
     @property

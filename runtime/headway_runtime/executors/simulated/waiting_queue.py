@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from headway_runtime.executors.simulated.request import Request
-from headway_runtime.policy import TrafficClass
+from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.lazy import Lazy
 from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import LetIn, Placement, Stay, Turn
+from headway_runtime.scheduling.tenancy import Tenancy, begin_of_background
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
 ClassOf = Callable[[Request], TrafficClass | None]
@@ -27,6 +28,7 @@ class WaitingQueue:
 
     Attributes:
         first: id of a request that goes in front of all others for now.
+        tenancy: whose requests wait.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class WaitingQueue:
         self._priorities = priorities
         self._block_tokens = block_tokens
         self.first: str | None = None
+        self.tenancy: Tenancy[Request] = Tenancy()
         self._front: deque[Request] = deque()
         self._lanes: list[deque[Request]] = []
         self._unsettled: deque[Request] = deque()
@@ -50,7 +53,7 @@ class WaitingQueue:
     def settled(self) -> Sequence[Urgency]:
         """Urgencies of the front."""
         front = self._front
-        return Lazy(len(front), lambda index: urgency_of(self._seen(front[index])))
+        return Lazy(len(front), lambda index: urgency_of(self.seen(front[index])))
 
     @property
     def front(self) -> Sequence[WaitingRequest]:
@@ -93,6 +96,7 @@ class WaitingQueue:
 
     def remove(self, request: Request) -> None:
         """A request waits no more."""
+        self.tenancy.left((request.request_id,))
         for part in self._parts:
             if request in part:
                 part.remove(request)
@@ -100,6 +104,7 @@ class WaitingQueue:
 
     def append(self, request: Request) -> None:
         """A request has arrived."""
+        self._waits(request)
         if self._priorities is None:
             self._unsettled.append(request)
         else:
@@ -108,6 +113,7 @@ class WaitingQueue:
     def put_back(self, request: Request) -> None:
         """A request that ran comes first again."""
         if self._priorities is None:
+            self._waits(request)
             self._front.appendleft(request)
         else:
             self.append(request)
@@ -119,13 +125,21 @@ class WaitingQueue:
             for request in [each for each in part if each.request_id in late]:
                 request.late = True
                 part.remove(request)
+                self._waits(request)
                 self._unsettled.append(request)
 
     def put_in_order(self, requests: Iterable[Request]) -> None:
         """These requests wait again: they are to be put in order as if they had arrived."""
         for request in requests:
             self.remove(request)
+            self._waits(request)
             self._unsettled.append(request)
+
+    def adopt(self, policy: Policy | None) -> None:
+        """Tenants or classes have changed."""
+        self.tenancy.adopt(policy)
+        for request in self._everybody:
+            self._waits(request)
 
     def unsettle(self, lanes: int) -> None:
         """Classes have changed: the order means nothing any more, and there are other lanes."""
@@ -157,6 +171,15 @@ class WaitingQueue:
                 del self._front[index]
                 self._lanes[turn.lane].insert(turn.position, request)
 
+    def in_turn(self, request_ids: Sequence[str]) -> None:
+        """Put requests in front of all others without a TTFT, in this order."""
+        waiting = [self.tenancy.request(each) for each in request_ids]
+        place = begin_of_background(self.settled)
+        for request in reversed([each for each in waiting if each is not None]):
+            if request in self._front:
+                self._front.remove(request)
+                self._front.insert(place, request)
+
     @property
     def _everybody(self) -> Iterator[Request]:
         return (request for part in self._parts for request in part)
@@ -165,16 +188,23 @@ class WaitingQueue:
     def _parts(self) -> tuple[deque[Request], ...]:
         return (self._front, *self._lanes, self._unsettled)
 
-    def _view(self, part: deque[Request]) -> Sequence[WaitingRequest]:
-        return Lazy(len(part), lambda index: self._seen(part[index]))
+    def _waits(self, request: Request) -> None:
+        known = self.seen(request)
+        self.tenancy.waits(known, urgency_of(known), request)
 
-    def _seen(self, request: Request) -> WaitingRequest:
+    def _view(self, part: deque[Request]) -> Sequence[WaitingRequest]:
+        return Lazy(len(part), lambda index: self.seen(part[index]))
+
+    def seen(self, request: Request) -> WaitingRequest:
+        """What the planner is told of a request."""
         return WaitingRequest(
             request.request_id,
             request.arrival.at,
             self._class_of(request),
             prefill_tokens=request.known - request.cached(self._block_tokens),
             is_late=request.late,
+            tenant=request.arrival.origin.tenant,
+            due_s=request.due_s,
         )
 
     def _is_first(self, request: Request) -> bool:

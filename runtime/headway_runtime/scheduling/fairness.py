@@ -1,0 +1,58 @@
+"""Whose turn it is among tenants, and who has had so much that deadlines do not help.
+
+Work with a TTFT goes first in the order of its deadlines, whoever's it is. That alone would give
+all there is to who calls all of its requests urgent. So a tenant that is ahead of another one that
+waits by more than the window loses that privilege for what it has waiting: the rest goes by turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
+from math import inf
+
+from headway_runtime.scheduling.shares import PROMPT_TOKEN
+from headway_runtime.scheduling.view import Readiness, TenantView, WaitingRequest
+
+TOKENS_A_DECISION = 128
+"""Between the least and the most tokens of a chunk beside decodes: what a decision gives away."""
+
+
+def in_turn(tenants: Sequence[TenantView], looks: int, most_tokens: int) -> list[WaitingRequest]:
+    """The requests that go next: always one of the tenant that would have been served least.
+
+    Args:
+        tenants: those of which requests wait.
+        looks: most requests to look at.
+        most_tokens: prompt tokens there is room for; more than that is not looked for.
+    """
+    heap = [(each.counter, number, 0) for number, each in enumerate(tenants) if each.background]
+    heapify(heap)
+    found: list[WaitingRequest] = []
+    for _ in range(looks):
+        if not heap or most_tokens <= 0:
+            break
+        counter, number, position = heap[0]
+        tenant = tenants[number]
+        request = tenant.background[position]
+        if request.readiness is Readiness.READY and not request.is_misfit:
+            found.append(request)
+            most_tokens -= request.prefill_tokens
+            counter += PROMPT_TOKEN * request.prefill_tokens / tenant.weight
+        if position + 1 < len(tenant.background):
+            heapreplace(heap, (counter, number, position + 1))
+        else:
+            heappop(heap)
+    return found
+
+
+def over_share(tenants: Sequence[TenantView], window: int) -> frozenset[str]:
+    """Tenants that are ahead by more than so many decisions of another one's work without a TTFT.
+
+    Work with a TTFT needs no such help: who has more than a share is the first to lose its own.
+    """
+    if len(tenants) < 2:  # noqa: PLR2004 - nobody to be ahead of
+        return frozenset()
+    least = min([each.counter for each in tenants if each.background], default=inf)
+    most = least + window * TOKENS_A_DECISION
+    return frozenset([each.name for each in tenants if each.counter > most])

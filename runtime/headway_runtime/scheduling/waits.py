@@ -1,0 +1,104 @@
+"""How long a request that comes now would wait, for those who let requests in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.admission import Board, ClassWait
+from headway_runtime.scheduling.fairness import over_share
+from headway_runtime.scheduling.order import BACKGROUND, urgency_of
+from headway_runtime.scheduling.prefill_cost import chunk_seconds, slowdown
+from headway_runtime.scheduling.view import Prefill, Tenants, Urgency, WaitingRequest, Work
+
+LOOKS = 128
+"""Most waiting requests that are looked at; those behind are taken to be like them."""
+
+
+_LEAST_TOKENS_PER_S = 1.0
+
+
+class Queued(NamedTuple):
+    """What waits in an engine.
+
+    Attributes:
+        front: its waiting requests, most urgent first, read lazily.
+        by_class: how many there are, by class.
+        drained_tokens_per_s: how fast prompts without a TTFT are computed beside all that goes
+            before them; None where nobody knows.
+    """
+
+    front: Sequence[WaitingRequest]
+    by_class: Mapping[str, int]
+    drained_tokens_per_s: float | None = None
+
+
+class _Job(NamedTuple):
+    urgency: Urgency
+    seconds: float
+    tokens: int
+    is_heavy: bool
+
+
+def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: Tenants) -> Board:
+    """What is to be known by those who let requests in.
+
+    Args:
+        work: what runs.
+        queued: what waits.
+        classes: those of the policy.
+        tenants: who shares the engine.
+    """
+    heavy = over_share(tenants.waiting, tenants.window) | tenants.levels.keys()
+    slower = slowdown(work)
+    jobs = list(_jobs(work, queued.front, heavy, slower))
+    seen = min(len(queued.front), LOOKS)
+    like_those = len(queued.front) / seen if seen else 1.0
+    free_s = work.free_s - work.now_s + min([each.tpot_s for each in work.due], default=0.0)
+
+    def wait_s(ahead: Sequence[_Job], *, is_background: bool) -> float:
+        rate = queued.drained_tokens_per_s
+        if is_background and rate is not None:
+            tokens = sum([each.tokens for each in ahead if each.urgency[0] == BACKGROUND])
+            return free_s + like_those * tokens / max(rate, _LEAST_TOKENS_PER_S)
+        return free_s + like_those * sum([each.seconds for each in ahead])
+
+    def waits(promised: TrafficClass) -> ClassWait:
+        newcomer = urgency_of(WaitingRequest("", work.now_s, promised))
+        is_background = newcomer[0] == BACKGROUND
+        ahead = [each for each in jobs if each.urgency <= newcomer]
+        light = [each for each in ahead if not each.is_heavy]
+        return ClassWait(
+            waiting=queued.by_class.get(promised.name, 0),
+            wait_s=wait_s(ahead, is_background=is_background),
+            light_wait_s=wait_s(light, is_background=is_background),
+        )
+
+    return Board(
+        written_s=work.now_s,
+        prompt_token_s=slower * work.step_time.mixed.prefill_token_s,
+        classes={each.name: waits(each) for each in classes},
+        heavy=frozenset(heavy),
+    )
+
+
+def _jobs(
+    work: Work, front: Iterable[WaitingRequest], heavy: frozenset[str], slower: float
+) -> Iterable[_Job]:
+    cost = work.step_time.mixed
+    for running in work.prefills:
+        took_s = slower * chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
+        yield _Job(_running_urgency(running), took_s, running.remaining_tokens, is_heavy=False)
+    for waiting in islice(front, LOOKS):
+        took_s = slower * chunk_seconds(cost, 0, waiting.prefill_tokens)
+        yield _Job(
+            urgency_of(waiting), took_s, waiting.prefill_tokens, is_heavy=waiting.tenant in heavy
+        )
+
+
+def _running_urgency(running: Prefill) -> Urgency:
+    """Prompts without a TTFT that run are held back for those that have one."""
+    urgency = urgency_of(running)
+    return urgency if urgency[0] < BACKGROUND else (BACKGROUND, 0.0)
