@@ -15,10 +15,11 @@ PACKAGE = Path(__file__).resolve().parent
 
 ENGINE_SIDE = (
     "__init__.py",
-    "policy.py",
+    "policy",
     "drain.py",
     "scheduling",
     "exchange",
+    "door",
     "executors/__init__.py",
     "executors/interface.py",
     "executors/vllm",

@@ -60,10 +60,32 @@ def test_defaults_are_visible_on_the_stored_object(operator: Cluster) -> None:
     del minimal["spec"]["engine"]["maxNumBatchedTokens"]
     spec = dry_run(operator, minimal)["spec"]
     assert spec["replicas"] == 1
-    assert spec["scheduling"] == {"mode": "Act"}
+    priority = {"basePercent": 50, "depthPercent": 30, "progressPercent": 20, "learn": False}
+    assert spec["scheduling"] == {"mode": "Act", "fairnessWindow": 100, "priority": priority}
+    assert spec["trustHeaders"] is False
     assert spec["engine"]["maxNumSeqs"] == 1024
     assert spec["engine"]["maxNumBatchedTokens"] == 8192
     assert spec["engine"]["startupTimeoutSeconds"] == 1800
+
+
+def test_defaults_of_classes_and_tenants_are_visible(operator: Cluster) -> None:
+    shared = {"trustHeaders": True, "tenants": [{"name": "red"}]}
+    spec = dry_run(operator, merged(TABLE["valid"], {"spec": shared}))["spec"]
+    assert spec["classes"] == [
+        {"name": "interactive", "ttftMilliseconds": 500, "weight": 1, "whenUnmet": "Queue"}
+    ]
+    assert spec["tenants"] == [{"name": "red", "weight": 1}]
+
+
+def test_as_many_tenants_as_may_be_are_admitted_each_with_a_key(operator: Cluster) -> None:
+    tenants = [{"name": f"t{number}", "apiKeySHA256": f"{number:064x}"} for number in range(64)]
+    dry_run(operator, merged(TABLE["valid"], {"spec": {"tenants": tenants}}))
+
+
+@pytest.mark.parametrize("promise", [{"ttftMilliseconds": 500}, {"deadlineSeconds": 60}])
+def test_a_class_with_an_objective_may_shed(operator: Cluster, promise: dict[str, int]) -> None:
+    shedding = {"name": "interactive", "whenUnmet": "Shed", "maxQueued": 100, **promise}
+    dry_run(operator, merged(TABLE["valid"], {"spec": {"classes": [shedding]}}))
 
 
 def test_a_client_without_strict_validation_gets_the_unknown_field_pruned(
@@ -78,7 +100,7 @@ def test_a_client_without_strict_validation_gets_the_unknown_field_pruned(
     assert "gpus" not in json.loads(text)["spec"]
 
 
-@pytest.mark.parametrize("example", ["chat.yaml", "gpu-chat.yaml"])
+@pytest.mark.parametrize("example", ["chat.yaml", "gpu-chat.yaml", "tenants.yaml"])
 def test_every_example_is_admitted(operator: Cluster, example: str) -> None:
     path = Path(__file__).parents[2] / "examples" / example
     operator.kubectl(

@@ -9,48 +9,21 @@ from headway_runtime.policy import (
     FORMAT_VERSION,
     MAX_CLASSES,
     MAX_PAYLOAD_BYTES,
+    MAX_TENANTS,
     MAX_THETA_PPM,
-    Mode,
     Policy,
     PolicyFormatError,
+    PriorityCoefficients,
     Scope,
     SignedPolicy,
     Stamp,
+    Tenant,
     TrafficClass,
+    WhenUnmet,
     decode,
     encode,
 )
-
-names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
-counts = st.integers(min_value=0, max_value=2**53 - 1)
-limits = st.none() | st.integers(min_value=1, max_value=2**53 - 1)
-classes = st.lists(
-    st.builds(
-        TrafficClass,
-        name=names,
-        ttft_ms=limits,
-        tpot_ms=limits,
-        deadline_s=limits,
-        max_running=limits,
-    ),
-    max_size=32,
-    unique_by=lambda each: each.name,
-).map(tuple)
-
-
-@st.composite
-def policies(draw: st.DrawFn) -> Policy:
-    drawn = draw(classes)
-    return Policy(
-        scope=Scope(draw(names), draw(st.none() | names)),
-        stamp=draw(st.builds(Stamp, counts, counts, counts)),
-        mode=draw(st.sampled_from(Mode)),
-        max_batch_size=draw(limits),
-        token_budget=draw(limits),
-        classes=drawn,
-        default_class=draw(st.sampled_from([None, *(each.name for each in drawn)])),
-        theta_ppm=draw(st.none() | st.integers(0, MAX_THETA_PPM)),
-    )
+from tests.unit.policy_documents import counts, policies
 
 
 @given(policies())
@@ -157,17 +130,26 @@ def test_the_fields_of_a_policy_have_the_names_that_readers_know() -> None:
 def test_the_largest_policy_fits_the_bound() -> None:
     largest = 2**53 - 1
     classes = tuple(
-        TrafficClass(f"{number:063}", largest, largest, largest, largest)
+        TrafficClass(
+            *(f"{number:063}", largest, largest, largest, largest),
+            *(100, WhenUnmet.QUEUE, 100_000),
+        )
         for number in range(MAX_CLASSES)
     )
-    stamp = Stamp(largest, largest, largest)
     policy = Policy(
         Scope("s" * 64, "p" * 64),
-        stamp,
+        Stamp(largest, largest, largest),
         max_batch_size=largest,
         token_budget=largest,
         classes=classes,
+        default_class="0" * 63,
         theta_ppm=MAX_THETA_PPM,
+        tenants=tuple(
+            Tenant(f"{number:063}", 100, f"{number:064x}") for number in range(MAX_TENANTS)
+        ),
+        trust_headers=False,
+        fairness_window=10_000,
+        priority=PriorityCoefficients(34, 33, 33),
     )
     assert decode(encode(policy)) == policy
 

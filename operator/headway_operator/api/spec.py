@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
 from headway_operator.api.base import ApiModel, Rule, list_map, rules
 from headway_operator.api.engine import Engine
 from headway_operator.api.scalars import DataKey, DnsLabel, ImageReference, ObjectName
+from headway_operator.api.scheduling import Scheduling
+from headway_operator.api.traffic import Tenant, TrafficClass
 
 _HF = r"^hf://[A-Za-z0-9][-A-Za-z0-9._]*/[A-Za-z0-9][-A-Za-z0-9._]*$"
 _PVC = r"^pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[-A-Za-z0-9._]+)*/?$"
@@ -79,38 +81,6 @@ class Runtime(ApiModel):
     keep theirs until model, engine or runtime changes: upgrading the operator restarts nothing."""
 
 
-class TrafficClass(ApiModel):
-    """A class of requests and the objective they are ordered by. A change is applied live."""
-
-    name: DnsLabel
-    """Name that requests give in `vllm_xargs.headway_class`."""
-
-    ttft_milliseconds: Annotated[int, Field(ge=1, le=3_600_000)] | None = None
-    """Time to first token to keep, in milliseconds."""
-
-    tpot_milliseconds: Annotated[int, Field(ge=1, le=3_600_000)] | None = None
-    """Mean time per output token after the first to keep, in milliseconds."""
-
-    deadline_seconds: Annotated[int, Field(ge=1, le=604_800)] | None = None
-    """Time to the last token to keep, in seconds."""
-
-
-class Scheduling(ApiModel):
-    """How the engines schedule. A change is applied live, without a restart."""
-
-    mode: Literal["Act", "Shadow", "Off"] = "Act"
-    """`Act` lets Headway schedule; `Shadow` plans and records while vLLM schedules; `Off`
-    leaves vLLM alone."""
-
-    max_batch_size: Annotated[int, Field(ge=1, le=8192)] | None = None
-    """Most requests running at once; engine.maxNumSeqs when absent. The operator goes below it
-    while that helps the classes' objectives, never above."""
-
-    token_budget: Annotated[int, Field(ge=1, le=1_048_576)] | None = None
-    """Most tokens in one engine step; engine.maxNumBatchedTokens when absent. The operator goes
-    below it while that helps the classes' objectives, never above."""
-
-
 class InferenceServiceSpec(ApiModel):
     """What the service should be."""
 
@@ -132,6 +102,19 @@ class InferenceServiceSpec(ApiModel):
                 "|| self.scheduling.tokenBudget <= self.engine.maxNumBatchedTokens",
                 "scheduling.tokenBudget must be at most engine.maxNumBatchedTokens, the ceiling "
                 "the engines start with",
+            ),
+            Rule(
+                "!has(self.tenants) || self.tenants.all(t, !has(t.apiKeySHA256) "
+                "|| self.tenants.exists_one(o, has(o.apiKeySHA256) "
+                "&& o.apiKeySHA256 == t.apiKeySHA256))",
+                "tenants[].apiKeySHA256 must not be the same for two tenants: a key tells one "
+                "tenant from the others, so remove one of them",
+            ),
+            Rule(
+                "self.trustHeaders || !has(self.tenants) "
+                "|| self.tenants.all(t, has(t.apiKeySHA256))",
+                "tenants[].apiKeySHA256 is what requests of a tenant are known by: add it, or set "
+                "trustHeaders if something in front of the Service sets X-Headway-Tenant",
             ),
         )
     )
@@ -156,6 +139,19 @@ class InferenceServiceSpec(ApiModel):
     default_class: DnsLabel | None = None
     """Class of a request that names none or an unknown one; without it such a request runs
     after those that have an objective."""
+
+    tenants: Annotated[
+        tuple[Tenant, ...], Field(max_length=64, json_schema_extra=list_map("name"))
+    ] = ()
+    """Those who share the engines. While several have requests waiting, each is served in
+    proportion to its weight. Requests of nobody listed here share as one tenant of weight 1; but
+    where vLLM itself checks API keys (`--api-key`), every further key is a tenant of its own.
+    Applied live."""
+
+    trust_headers: bool = False
+    """Whether the headers `X-Headway-Tenant`, `X-Headway-Class` and `X-Headway-Program` of a
+    request name its tenant, class and program. Set it only where a gateway in front of the
+    Service sets or removes them: otherwise any client takes any tenant's share. Applied live."""
 
     scheduling: Annotated[
         Scheduling, Field(default_factory=Scheduling, json_schema_extra={"default": {}})

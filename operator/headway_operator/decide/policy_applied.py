@@ -9,7 +9,7 @@ from headway_operator.decide.policy import ACKNOWLEDGED_WITHIN_SECONDS, holds
 from headway_operator.decide.verdict import Verdict, first
 from headway_operator.observe.problems import shown
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.sidecars import SidecarReport
+from headway_operator.observe.sidecars import Outcome, SidecarReport
 from headway_operator.observe.snapshot import PublishedPolicy
 from headway_runtime.policy import Stamp
 
@@ -87,7 +87,18 @@ def _not_acknowledged(facts: Facts) -> Verdict | None:
         f"Not acknowledged within {ACKNOWLEDGED_WITHIN_SECONDS} s by {names}{more}{refusal}; "
         "they keep their last policy"
     )
+    if report and report.refusal is Outcome.BAD_FORMAT:
+        text += _remedy_for_older_pods(facts)
     return Verdict("False", "NotAcknowledged", text, alarming=True)
+
+
+def _remedy_for_older_pods(facts: Facts) -> str:
+    """Pods keep their release over an upgrade, and it may not know what the spec now says."""
+    image = shown("image", facts.snapshot.operator.runtime_image)
+    return (
+        ". Their release cannot read what the spec says: "
+        f"set runtime.image to {image}, which replaces them"
+    )
 
 
 def _nobody(facts: Facts) -> Verdict | None:

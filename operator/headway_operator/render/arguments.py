@@ -7,6 +7,7 @@ from headway_operator.render.model import locate
 from headway_operator.render.names import HTTP_PORT, LIBRARY_DIR
 
 SCHEDULER_CLASS = "headway_runtime.executors.vllm.plugin.HeadwayScheduler"
+DOOR_CLASS = "headway_runtime.door.middleware.Door"
 
 # The shell is there only to prepend to the image's own PYTHONPATH, which a pod's spec cannot read.
 _LAUNCH = (
@@ -24,6 +25,7 @@ def engine_arguments(service: str, spec: InferenceServiceSpec) -> list[str]:
         *("--served-model-name", model.served_name or service),
         *("--port", str(HTTP_PORT)),
         *("--scheduler-cls", SCHEDULER_CLASS),
+        *("--middleware", DOOR_CLASS),
         *("--max-num-seqs", str(engine.max_num_seqs)),
         *("--max-num-batched-tokens", str(engine.max_num_batched_tokens)),
         *("--shutdown-timeout", str(engine.shutdown_timeout_seconds)),

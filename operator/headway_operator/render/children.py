@@ -22,7 +22,12 @@ from headway_operator.render.network import (
     network_policy_spec,
     service_spec,
 )
-from headway_operator.render.takeover import inputs_hash, kept_template, template_annotations
+from headway_operator.render.takeover import (
+    inputs_hash,
+    kept_template,
+    policy_version,
+    template_annotations,
+)
 from headway_runtime.policy import encode
 
 
@@ -57,7 +62,7 @@ def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
     template = kept_template(blueprint.applied, inputs) or _new_template(blueprint)
     network_policy = network_policy_spec(name, blueprint.operator_namespace)
     contents = (
-        ("v1", "ConfigMap", {"data": _policy_data(blueprint)}),
+        ("v1", "ConfigMap", {"data": _policy_data(blueprint, policy_version(template))}),
         ("networking.k8s.io/v1", "NetworkPolicy", {"spec": network_policy}),
         ("v1", "Service", {"spec": service_spec(name)}),
         ("policy/v1", "PodDisruptionBudget", {"spec": disruption_budget_spec(name)}),
@@ -79,8 +84,8 @@ def _new_template(blueprint: Blueprint) -> dict[str, Any]:
     return pod_template(blueprint.name, blueprint.uid, blueprint.spec, image)
 
 
-def _policy_data(blueprint: Blueprint) -> dict[str, str]:
-    policy = baseline_policy(blueprint.spec, blueprint.uid, blueprint.generation)
+def _policy_data(blueprint: Blueprint, format_version: int) -> dict[str, str]:
+    policy = baseline_policy(blueprint.spec, blueprint.uid, blueprint.generation, format_version)
     keys = {key.key_id: base64.b64encode(key.raw).decode() for key in blueprint.public_keys}
     return {
         "baseline.json": encode(policy).decode(),

@@ -12,7 +12,9 @@ from typing import Any
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import APPLIED_TEMPLATE, TEMPLATE_INPUTS, TEMPLATE_LABEL
 from headway_operator.observe.records import AppliedTemplate
+from headway_operator.render.arguments import DOOR_CLASS
 from headway_operator.render.hashing import content_hash
+from headway_runtime.policy import FORMAT_VERSION, OLDEST_VERSION
 
 _MAX_CHARACTERS = 128 * 1024
 """All annotations of an object together may have 256 KiB."""
@@ -40,6 +42,16 @@ def kept_template(applied: AppliedTemplate | None, inputs: str) -> dict[str, Any
         return template if _is_intact(template) else None
     except (ValueError, RecursionError, KeyError, TypeError):
         return None
+
+
+def policy_version(template: dict[str, Any]) -> int:
+    """Newest version of the policy format that pods of a template read.
+
+    Releases that start engines without a door read nothing newer than the oldest version.
+    """
+    containers = template.get("spec", {}).get("containers", ())
+    has_door = any(DOOR_CLASS in each.get("args", ()) for each in containers)
+    return FORMAT_VERSION if has_door else OLDEST_VERSION
 
 
 def template_annotations(template: dict[str, Any], inputs: str) -> dict[str, str]:

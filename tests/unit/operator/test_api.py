@@ -83,6 +83,19 @@ def test_defaults_are_visible_also_where_the_block_is_left_out() -> None:
     assert properties["engine"]["properties"]["startupTimeoutSeconds"]["default"] == 1800
 
 
+def test_a_default_that_rules_apply_to_is_written_in_full() -> None:
+    """The API server holds it against them before it fills in the defaults of its fields."""
+    ruled = [
+        each
+        for each in schemas(root()["properties"]["spec"])
+        if "x-kubernetes-validations" in each and "default" in each
+    ]
+    assert ruled
+    for schema in ruled:
+        defaulted = {name for name, each in schema["properties"].items() if "default" in each}
+        assert defaulted <= set(schema["default"])
+
+
 def test_defaults_of_the_models_are_those_of_the_definition() -> None:
     read = InferenceServiceSpec.model_validate(spec())
     assert (read.replicas, read.scheduling.mode, read.engine.max_num_seqs) == (1, "Act", 1024)

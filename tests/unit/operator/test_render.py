@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import APPLIED_HASH, TEMPLATE_LABEL
 from headway_operator.render import render_children
-from headway_operator.render.arguments import engine_arguments
+from headway_operator.render.arguments import DOOR_CLASS, engine_arguments
 from headway_operator.render.model import ModelLocation, locate
 from headway_operator.render.quantity import half_in_mebibytes, in_bytes
 from headway_runtime.policy import Mode, Stamp, decode
@@ -23,16 +23,25 @@ LIVE = st.fixed_dictionaries(
             optional={
                 "maxBatchSize": st.integers(1, 1024),
                 "tokenBudget": st.integers(1, 8192),
+                "fairnessWindow": st.integers(1, 10_000),
+                "priority": st.just({"basePercent": 0, "depthPercent": 80, "learn": True}),
             },
         ),
         "classes": st.lists(
             st.fixed_dictionaries(
                 {"name": st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)},
-                optional={"ttftMilliseconds": st.integers(1, 3_600_000)},
+                optional={
+                    "ttftMilliseconds": st.integers(1, 3_600_000),
+                    "weight": st.integers(1, 100),
+                    "whenUnmet": st.sampled_from(["Queue", "Shed"]),
+                    "maxQueued": st.integers(1, 100_000),
+                },
             ),
             max_size=4,
             unique_by=lambda each: each["name"],
         ),
+        "tenants": st.lists(st.just({"name": "team", "apiKeySHA256": "0" * 64}), max_size=1),
+        "trustHeaders": st.booleans(),
         "replicas": st.integers(0, 1000),
     }
 )
@@ -141,6 +150,7 @@ def test_user_arguments_come_after_ours() -> None:
     assert arguments[-2:] == ["--dtype", "float32"]
     assert arguments[arguments.index("--tensor-parallel-size") + 1] == "2"
     assert arguments[arguments.index("--served-model-name") + 1] == "demo"
+    assert arguments[arguments.index("--middleware") + 1] == DOOR_CLASS
 
 
 def test_preflight_sees_what_the_engine_sees() -> None:

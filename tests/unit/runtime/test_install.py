@@ -89,7 +89,7 @@ def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
     stale.touch()
     install(tmp_path)
     assert not stale.exists()
-    assert (library / "headway_runtime" / "policy.py").exists()
+    assert (library / "headway_runtime" / "policy" / "__init__.py").exists()
 
 
 def test_an_interrupted_run_leaves_the_earlier_copy(
@@ -103,7 +103,7 @@ def test_an_interrupted_run_leaves_the_earlier_copy(
     monkeypatch.setattr("headway_runtime.install.shutil.copyfile", interrupted)
     with pytest.raises(OSError, match="disk full"):
         install(tmp_path)
-    assert (library / "headway_runtime" / "policy.py").exists()
+    assert (library / "headway_runtime" / "policy" / "__init__.py").exists()
     assert [each.name for each in tmp_path.iterdir()] == ["lib"]
 
 
