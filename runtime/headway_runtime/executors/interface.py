@@ -46,8 +46,8 @@ class Executor(Protocol):
         """Take back every limit that :meth:`apply` changed. Harmless without one."""
         ...
 
-    def added(self) -> None:
-        """The engine has put a request at the end of its waiting queue."""
+    def added(self, request: Any) -> None:
+        """The engine has put this request at the end of its waiting queue."""
         ...
 
     def scheduled(self, output: Any, decided_s: float) -> None:

@@ -63,11 +63,13 @@ class Tenancy(Generic[_Request]):
         self._window = 100
         self._reviewed_s = float("-inf")
 
-    def adopt(self, policy: Policy | None) -> None:
-        """Follow another policy. Who waits is to be told anew, since urgencies have changed."""
-        if policy is not None:
-            self.shares.declare({each.name: each.weight for each in policy.tenants})
-            self._window = policy.fairness_window
+    def declare(self, policy: Policy) -> None:
+        """Follow another policy's tenants."""
+        self.shares.declare({each.name: each.weight for each in policy.tenants})
+        self._window = policy.fairness_window
+
+    def nobody_waits(self) -> None:
+        """Who waits is to be told anew, for instance because urgencies have changed."""
         self.shares.nobody_waits()
         self._queues.clear()
         self._waiting.clear()

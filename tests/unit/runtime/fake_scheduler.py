@@ -68,7 +68,7 @@ class FakeScheduler:
             new.structured_output_request = SimpleNamespace(_grammar=None)
         own = self.skips and not ready
         (self.engine.skipped_waiting if own else self.engine.waiting).append(new)
-        self.adapter.added()
+        self.adapter.added(new)
         return new
 
     def step(self, most: int = MOST_RUNNING) -> list[str]:

@@ -30,7 +30,7 @@ def names(queue: Any) -> list[str]:
 def arrive(adapter: Any, engine: Any, *requests: Any) -> None:
     for each in requests:
         engine.waiting.append(each)
-        adapter.added()
+        adapter.added(each)
 
 
 def step(adapter: Any) -> StepPlan:

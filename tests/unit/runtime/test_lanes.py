@@ -69,7 +69,7 @@ def get_ready(waiting: Any) -> None:
 
 
 def parked(engine: FakeScheduler) -> set[str]:
-    return set(engine.adapter._queue._lanes._lane_of)
+    return set(engine.adapter.room._queue._lanes._lane_of)
 
 
 @both_ranges
@@ -150,7 +150,7 @@ orderly = st.one_of(
 
 def expected(engine: FakeScheduler, most: int) -> list[Any]:
     """Urgencies of those that run next: the most urgent that the limits let run."""
-    urgency = engine.adapter._classifier.urgency
+    urgency = engine.adapter.room._classifier.urgency
     running, chosen = engine.running, []
     room = min(most, MOST_RUNNING - running.total())
     for each in sorted(engine.waiting, key=urgency):
@@ -169,7 +169,7 @@ def test_those_run_next_that_are_most_urgent_and_may(skips: Any, history: Any) -
     for what, one, other in history:
         if what == "arrive":
             new = engine.add(one, arrival_s=float(other))
-            urgencies[new.request_id] = engine.adapter._classifier.urgency(new)
+            urgencies[new.request_id] = engine.adapter.room._classifier.urgency(new)
         elif what == "limits":
             engine.set_policy(batch=one, bulk=other)
         elif what == "step":
@@ -252,7 +252,7 @@ def test_a_request_that_nobody_has_told_of_is_put_in_order() -> None:
     engine.step()
     engine.add("none")
     # As if vLLM had a way of its own to take in requests.
-    engine.adapter._queue._unsettled = 0
+    engine.adapter.room._queue._unsettled = 0
     assert engine.step() == ["none-4"]
 
 

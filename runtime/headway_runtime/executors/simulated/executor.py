@@ -145,7 +145,7 @@ class SimulatedExecutor:
         self._caps = {}
         self._waiting.first = None
 
-    def added(self) -> None:
+    def added(self, request: Request) -> None:
         """A request was put at the end of the waiting queue, which knows that by itself."""
 
     def scheduled(self, output: Step, decided_s: float) -> None:

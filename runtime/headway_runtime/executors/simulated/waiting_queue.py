@@ -137,7 +137,9 @@ class WaitingQueue:
 
     def adopt(self, policy: Policy | None) -> None:
         """Tenants or classes have changed."""
-        self.tenancy.adopt(policy)
+        if policy is not None:
+            self.tenancy.declare(policy)
+        self.tenancy.nobody_waits()
         for request in self._everybody:
             self._waits(request)
 

@@ -12,17 +12,17 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from headway_runtime.executors.vllm.charges import Charges
 from headway_runtime.executors.vllm.chunk_limits import chunk_limits
-from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.executors.vllm.running_classes import RunningClasses
-from headway_runtime.executors.vllm.stand_still import StandStill
-from headway_runtime.executors.vllm.waiting_queue import QueueView, WaitingQueue
+from headway_runtime.executors.vllm.waiting_queue import QueueView
+from headway_runtime.executors.vllm.waiting_room import WaitingRoom, limited_classes
 from headway_runtime.executors.vllm.work_support import work_watch
-from headway_runtime.policy import Mode, Policy, TrafficClass
+from headway_runtime.policy import Policy
 from headway_runtime.scheduling.pace import tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.reserve import KV_FOR_BACKGROUND
-from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
+from headway_runtime.scheduling.view import NO_TENANTS, Lane, Limits, StepView, Work
 
 Release = tuple[int, int]
 """Major and minor version of vLLM."""
@@ -35,6 +35,7 @@ class Adapter:
         first: oldest release of the range.
         last: newest release of the range.
         admission_limit: name of the scheduler's attribute that holds admission back.
+        room: who waits.
     """
 
     first: ClassVar[Release]
@@ -42,14 +43,12 @@ class Adapter:
     admission_limit: ClassVar[str]
 
     def __init__(self, scheduler: Any) -> None:
+        self.room = WaitingRoom(scheduler)
         self._scheduler = scheduler
-        self._queue = WaitingQueue()
-        self._late: set[str] = set()
-        self._stand_still = StandStill()
         self._chunk_limits = chunk_limits(scheduler)
         self._work = work_watch(scheduler) if self._chunk_limits is not None else None
-        self._policy: Policy | None = None
-        self._classifier: Classifier | None = None
+        if self._work is not None:
+            self._work.charges = Charges(self.room.tenancy)
         self._running: RunningClasses | None = None
         self._changed: Limits | None = None
         self._ceilings = self._wanted = self._limits()
@@ -73,29 +72,23 @@ class Adapter:
         return self._ceilings
 
     def adopt(self, policy: Policy | None) -> None:
-        """Follow another policy. Only Act leaves its mark on the waiting queue."""
-        before, self._policy = self._policy, policy
-        self._classifier = self._classifier_of(policy)
-        if self._work is not None:
-            self._work.reclassified(self._class_of)
-            self._work.tightest_ttft_s = tightest_ttft_s(policy.classes if policy else ())
-        limited = _limited(policy)
+        """Follow another policy."""
+        limited = limited_classes(policy)
         self._running = RunningClasses(policy) if policy is not None and limited else None
         self._wanted = self._wanted_by(policy)
         self._gather()
-        if _orders(before) and not _orders(policy):
-            self._queue.restore_arrival_order(self._scheduler.waiting)
-        elif _order_of(before) != _order_of(policy):
-            self._queue.unsettle(self._scheduler.waiting, len(limited))
+        self.room.adopt(policy)
+        if self._work is not None:
+            self._work.reclassified(self.room.class_of)
+            self._work.tightest_ttft_s = tightest_ttft_s(policy.classes if policy else ())
 
     def observe(self) -> StepView:
         """The engine before the step."""
-        classifier, wanted, scheduler = self._classifier, self._wanted, self._scheduler
-        if classifier is None:
-            raise RuntimeError("no policy was adopted")
+        wanted, scheduler = self._wanted, self._scheduler
         running = len(scheduler.running)
         admits = running < wanted.max_batch_size and bool(scheduler.waiting)
-        queue = self._queue.look(scheduler.waiting, classifier, admits=admits)
+        queue = self.room.look(admits=admits)
+        work = self._work_to_plan()
         return StepView(
             ceilings=self._ceilings,
             wanted=wanted,
@@ -106,13 +99,9 @@ class Adapter:
             lanes=self._lanes(queue, admits=admits) if queue.lanes else (),
             front=queue.front,
             unseen=queue.unseen,
-            work=self._work_to_plan(),
+            work=work,
+            tenants=self.room.tenants() if work is not None else NO_TENANTS,
         )
-
-    def _classifier_of(self, policy: Policy | None) -> Classifier | None:
-        if policy is None:
-            return None
-        return Classifier(policy, self._late, self._stand_still.misfits)
 
     def _wanted_by(self, policy: Policy | None) -> Limits:
         if policy is None:
@@ -146,17 +135,11 @@ class Adapter:
 
     def apply(self, plan: StepPlan) -> None:
         """Put the plan in force for one ``schedule()``."""
-        self._queue.settle(self._scheduler.waiting, plan.placements)
-        if plan.turns:
-            self._queue.take_turns(self._scheduler.waiting, plan.turns)
+        self.room.apply(plan)
         if self._work is not None:
             if plan.carried is not None:
                 self._work.carried = plan.carried
             self._work.is_to_admit = plan.admits
-            if plan.late:
-                self._give_up(plan.late)
-            if plan.first is not None:
-                self._queue.bring_forward(self._scheduler.waiting, plan.first)
             if plan.chunks and self._chunk_limits is not None:
                 self._chunk_limits.set(plan.chunks)
             if plan.background_last:
@@ -168,20 +151,9 @@ class Adapter:
             min(found.max_batch_size, self._admission(plan.limits.max_batch_size)),
         )
 
-    def _give_up(self, late: Iterable[str]) -> None:
-        """These can keep their TTFT no more."""
-        self._late.update(late)
-        self._put_in_order(late)
-
-    def _put_in_order(self, request_ids: Iterable[str]) -> None:
-        """These wait, and stand elsewhere from now on."""
-        if self._classifier is not None:
-            self._classifier.forget(request_ids)
-        self._queue.give_way(self._scheduler.waiting, request_ids)
-
     def pass_over(self) -> None:
         """Leave the step to vLLM although it was planned."""
-        self._queue.pass_over(self._scheduler.waiting)
+        self.room.pass_over()
 
     def restore(self) -> None:
         """Take back what :meth:`apply` changed."""
@@ -191,14 +163,13 @@ class Adapter:
         if self._chunk_limits is not None:
             self._chunk_limits.clear()
 
-    def added(self) -> None:
+    def added(self, request: Any) -> None:
         """VLLM has appended a request to ``waiting``."""
-        self._queue.added()
+        self.room.added(request)
 
     def scheduled(self, output: Any, decided_s: float) -> None:
         """VLLM has scheduled a step."""
-        if _orders(self._policy):
-            self._back_in_order(output)
+        self.room.scheduled(output)
         if self._work is None:
             return
         if output.preempted_req_ids:
@@ -212,14 +183,6 @@ class Adapter:
             self._work.nobody_admitted()
         self._work.is_to_admit = False
         self._work.scheduled(output.num_scheduled_tokens, decided_s, self._scheduler.running)
-
-    def _back_in_order(self, output: Any) -> None:
-        """What vLLM has put in front, or stands there for nothing, goes where it belongs."""
-        if output.preempted_req_ids:
-            self._put_in_order(tuple(output.preempted_req_ids))
-        misfit = self._stand_still.scheduled(output.num_scheduled_tokens, self._scheduler)
-        if misfit is not None:
-            self._put_in_order((misfit,))
 
     def launched(self, at_s: float) -> None:
         """The launch of the step scheduled last is over."""
@@ -235,29 +198,21 @@ class Adapter:
     def ended(self, request_ids: Iterable[str]) -> None:
         """These requests are gone."""
         gone = tuple(request_ids)
-        if self._classifier is not None:
-            self._classifier.forget(gone)
+        self.room.ended(gone)
         if self._work is not None:
             self._work.ended(gone)
-            self._late.difference_update(gone)
-        self._stand_still.misfits.difference_update(gone)
 
     def left(self, request_ids: Iterable[str]) -> None:
         """These requests wait no more: they run, or they have ended."""
-        gone = tuple(request_ids)
-        self._queue.left(gone)
-        if self._classifier is not None:
-            self._classifier.left(gone)
+        self.room.left(request_ids)
 
     def _admitted(self, request_id: str) -> None:
-        self._stand_still.misfits.discard(request_id)
-        request = self._scheduler.requests[request_id]
+        is_late = self.room.admitted(request_id)
         if self._work is not None:
-            late = request_id in self._late
-            self._work.admitted(request, self._class_of(request), is_late=late)
-
-    def _class_of(self, request: Any) -> TrafficClass | None:
-        return None if self._classifier is None else self._classifier.traffic_class(request)
+            request = self._scheduler.requests[request_id]
+            standing = self.room.origins.of(request_id)
+            promised = self.room.class_of(request)
+            self._work.admitted(request, promised, is_late=is_late, standing=standing)
 
     def _gather(self) -> None:
         """Bring requests back into the queue that vLLM keeps elsewhere; only with class limits."""
@@ -279,22 +234,3 @@ class Adapter:
     def _set(self, token_budget: int, max_batch_size: int) -> None:
         self._scheduler.max_num_scheduled_tokens = token_budget
         setattr(self._scheduler, self.admission_limit, max_batch_size)
-
-
-def _orders(policy: Policy | None) -> bool:
-    return policy is not None and policy.mode is Mode.ACT
-
-
-def _limited(policy: Policy | None) -> list[str]:
-    """Classes that have a lane."""
-    if policy is None or not _orders(policy):
-        return []
-    return [each.name for each in policy.classes if each.max_running is not None]
-
-
-def _order_of(policy: Policy | None) -> tuple[object, ...] | None:
-    """What the order of the waiting queue depends on; how high a limit is makes no difference."""
-    if policy is None:
-        return None
-    objectives = [(each.name, each.ttft_ms, each.deadline_s) for each in policy.classes]
-    return policy.mode, objectives, policy.default_class, _limited(policy)

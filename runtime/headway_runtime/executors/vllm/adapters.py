@@ -5,6 +5,8 @@ They differ in what holds admission back, and in where requests wait that cannot
 
 from __future__ import annotations
 
+from typing import Any
+
 from headway_runtime.executors.vllm.adapter import Adapter
 from headway_runtime.scheduling.view import StepView
 
@@ -31,12 +33,12 @@ class RunningLimitAdapter(Adapter):
         super().restore()
         self._gather()
 
-    def added(self) -> None:
+    def added(self, request: Any) -> None:
         """VLLM has appended a request to ``waiting``, or to a queue of those not ready."""
         skipped = getattr(self._scheduler, "skipped_waiting", None)
         if self._running is not None and skipped:
             self._scheduler.waiting.append(skipped.pop())
-        super().added()
+        super().added(request)
 
     def _gather(self) -> None:
         # These versions keep requests that are not ready in a queue of their own and admit them

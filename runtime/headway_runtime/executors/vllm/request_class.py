@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.executors.vllm.readiness import readiness
 from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.order import MISFIT, urgency
@@ -26,6 +27,7 @@ class Classifier:
         policy: whose classes count.
         late: ids of waiting requests that can keep their TTFT no more; it changes meanwhile.
         misfits: ids of those that could not be admitted when nothing ran, likewise.
+        origins: whose they are, likewise.
     """
 
     def __init__(
@@ -33,7 +35,9 @@ class Classifier:
         policy: Policy,
         late: AbstractSet[str] = frozenset(),
         misfits: AbstractSet[str] = frozenset(),
+        origins: Origins | None = None,
     ) -> None:
+        self._origins = origins or Origins()
         self._late = late
         self._misfits = misfits
         self._urgencies: dict[str, Urgency] = {}
@@ -72,7 +76,10 @@ class Classifier:
         found = MISFIT
         if name not in self._misfits:
             found = urgency(
-                request.arrival_time, self.traffic_class(request), is_late=name in self._late
+                request.arrival_time,
+                self.traffic_class(request),
+                is_late=name in self._late,
+                due_s=self._origins.of(name).due_s,
             )
         self._urgencies[name] = found
         return found
@@ -87,6 +94,7 @@ class Classifier:
         status, known = self._waiting.get(name, (None, None))
         if known is not None and status is request.status and known.arrival_s == arrival_s:
             return known
+        tenant, due_s = self._origins.of(name)
         found = WaitingRequest(
             name,
             arrival_s,
@@ -95,6 +103,8 @@ class Classifier:
             request.num_tokens - request.num_computed_tokens,
             name in self._late,
             name in self._misfits,
+            tenant,
+            due_s,
         )
         if found.readiness is Readiness.READY:
             if len(self._waiting) >= _REMEMBERED:

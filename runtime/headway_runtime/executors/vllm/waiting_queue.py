@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from headway_runtime.executors.vllm.lanes import Lanes
 from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.scheduling.lazy import Lazy
+from headway_runtime.scheduling.order import BACKGROUND
 from headway_runtime.scheduling.plan import Placement, Turn
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
@@ -118,6 +120,25 @@ class WaitingQueue:
     def take_turns(self, queue: deque[Any], turns: Sequence[Turn]) -> None:
         """Bring requests that may run to the front, after :meth:`settle`."""
         self._lanes.take_turns(queue, turns)
+
+    def in_turn(self, queue: deque[Any], requests: Iterable[Any], classifier: Classifier) -> None:
+        """Put requests in front of all others without a TTFT, in this order.
+
+        Not where classes have lanes.
+        """
+        settled = range(len(queue) - self._unsettled)
+        place = bisect_left(settled, BACKGROUND, key=lambda at: classifier.urgency(queue[at])[0])
+        for request in requests:
+            if place >= len(queue) or queue[place] is not request:
+                try:
+                    found = queue.index(request)
+                except ValueError:
+                    # Somebody else has taken it out.
+                    continue
+                del queue[found]
+                self._unsettled -= found >= len(settled)
+                queue.insert(place, request)
+            place += 1
 
     def bring_forward(self, queue: deque[Any], request_id: str) -> None:
         """Put a request in front of all others."""

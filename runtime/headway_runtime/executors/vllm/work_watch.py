@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from headway_runtime.executors.vllm.charges import Charges
+from headway_runtime.executors.vllm.origins import NOBODYS, Standing
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.decode_clock import DecodeClocks
 from headway_runtime.scheduling.engine_clock import EngineClock
@@ -24,6 +26,7 @@ class _Request:
         request: vLLM's object.
         traffic_class: its class, None when it has no objective.
         is_late: it has missed its TTFT, or will.
+        standing: whose it is, and when it is due.
         first_token_s: when its first token came, on the monotonic clock; None before.
         expected_s: when it was thought to come, while nobody has seen it.
     """
@@ -31,6 +34,7 @@ class _Request:
     request: Any
     traffic_class: TrafficClass | None
     is_late: bool
+    standing: Standing = NOBODYS
     first_token_s: float | None = None
     expected_s: float | None = None
 
@@ -45,10 +49,14 @@ class WorkWatch:
 
     Args:
         clock: times its steps, in seconds of the monotonic clock.
+
+    Attributes:
+        charges: who is charged for its steps; None where nobody is.
     """
 
     def __init__(self, clock: EngineClock) -> None:
         self.clock = clock
+        self.charges: Charges | None = None
         self.carried = Carried()
         self.is_to_admit = False
         """Whether the plan of the step gives prompt tokens to requests that wait."""
@@ -85,11 +93,18 @@ class WorkWatch:
             carried=self.carried,
         )
 
-    def admitted(self, request: Any, traffic_class: TrafficClass | None, *, is_late: bool) -> None:
+    def admitted(
+        self,
+        request: Any,
+        traffic_class: TrafficClass | None,
+        *,
+        is_late: bool,
+        standing: Standing = NOBODYS,
+    ) -> None:
         """A request runs from now on, or again."""
         known = self._requests.get(request.request_id)
         if known is None:
-            known = _Request(request, traffic_class, is_late)
+            known = _Request(request, traffic_class, is_late, standing)
             self._requests[request.request_id] = known
         self._prefills[request.request_id] = known
 
@@ -119,6 +134,8 @@ class WorkWatch:
             self._prefills.pop(name, None)
             self._unseen.pop(name, None)
             self._decodes.leave(name)
+            if self.charges is not None:
+                self.charges.decodes_no_more(name)
 
     def ended(self, request_ids: Iterable[str]) -> None:
         """These are gone."""
@@ -150,9 +167,18 @@ class WorkWatch:
         if self._odd_steps > _RECONCILE_AFTER_STEPS:
             self._reconcile(running)
         self.clock.decided(decided_s, shape)
+        if self.charges is not None:
+            self._charge(self.charges, chunks)
         for known, _ in chunks:
             if _remaining(known.request) <= 0:
                 self._begins_to_decode(known, decided_s)
+
+    @staticmethod
+    def _charge(charges: Charges, chunks: Iterable[tuple[_Request, int]]) -> None:
+        charges.stepped()
+        for known, chunk in chunks:
+            tenant = known.standing.tenant
+            charges.prompt(tenant, known.traffic_class, chunk, is_late=known.is_late)
 
     def looked_at(self, tokens: dict[str, int], at_s: float, epoch_s: float) -> None:
         """The output of a step came at this time; after vLLM has taken it in."""
@@ -180,6 +206,8 @@ class WorkWatch:
             request.num_output_tokens + request.num_output_placeholders,
             request.num_computed_tokens,
         )
+        if self.charges is not None:
+            self.charges.decodes(name, known.standing.tenant, known.traffic_class)
 
     def _first_token_came(self, name: str, known: _Request, at_s: float, epoch_s: float) -> None:
         known.first_token_s = at_s
@@ -217,4 +245,6 @@ def _prefill(name: str, known: _Request) -> Prefill:
         arrival_s=request.arrival_time,
         traffic_class=known.traffic_class,
         is_late=known.is_late,
+        tenant=known.standing.tenant,
+        due_s=known.standing.due_s,
     )

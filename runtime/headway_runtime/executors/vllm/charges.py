@@ -1,0 +1,54 @@
+"""What each tenant is charged for the steps of an engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.tenancy import Served, Tenancy
+
+_Payer = tuple[str, TrafficClass | None]
+
+
+class Charges:
+    """Charges prompts by their chunks, and decodes by how many a tenant has in the batch.
+
+    A step is charged in the time of its tenants and classes, not of its requests.
+
+    Args:
+        tenancy: where it is charged.
+    """
+
+    def __init__(self, tenancy: Tenancy[Any]) -> None:
+        self._tenancy = tenancy
+        self._payers: dict[str, _Payer] = {}
+        self._decodes: dict[_Payer, int] = {}
+
+    def prompt(
+        self, tenant: str, traffic_class: TrafficClass | None, tokens: int, *, is_late: bool
+    ) -> None:
+        """Prompt tokens of a request were computed."""
+        has_ttft = traffic_class is not None and traffic_class.ttft_ms is not None
+        served = Served(tokens, is_background=is_late or not has_ttft)
+        self._tenancy.served(tenant, traffic_class, served)
+
+    def decodes(self, request_id: str, tenant: str, traffic_class: TrafficClass | None) -> None:
+        """A request gets a token in each step from now on."""
+        self.decodes_no_more(request_id)
+        payer = (tenant, traffic_class)
+        self._payers[request_id] = payer
+        self._decodes[payer] = self._decodes.get(payer, 0) + 1
+
+    def decodes_no_more(self, request_id: str) -> None:
+        """A request does not decode any more, if it did."""
+        payer = self._payers.pop(request_id, None)
+        if payer is None:
+            return
+        self._decodes[payer] -= 1
+        if not self._decodes[payer]:
+            del self._decodes[payer]
+
+    def stepped(self) -> None:
+        """All that decodes was in a step."""
+        for (tenant, traffic_class), count in self._decodes.items():
+            self._tenancy.served(tenant, traffic_class, Served(output_tokens=count))
