@@ -12,17 +12,21 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from headway_runtime.executors.vllm.board_keeper import BoardKeeper
 from headway_runtime.executors.vllm.charges import Charges
 from headway_runtime.executors.vllm.chunk_limits import chunk_limits
 from headway_runtime.executors.vllm.running_classes import RunningClasses
 from headway_runtime.executors.vllm.waiting_queue import QueueView
 from headway_runtime.executors.vllm.waiting_room import WaitingRoom, limited_classes
 from headway_runtime.executors.vllm.work_support import work_watch
-from headway_runtime.policy import Policy
+from headway_runtime.executors.vllm.work_watch import WorkWatch
+from headway_runtime.policy import Policy, TrafficClass
+from headway_runtime.scheduling.admission import Board
 from headway_runtime.scheduling.pace import tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.reserve import KV_FOR_BACKGROUND
 from headway_runtime.scheduling.view import NO_TENANTS, Lane, Limits, StepView, Work
+from headway_runtime.scheduling.waits import board as board_of
 
 Release = tuple[int, int]
 """Major and minor version of vLLM."""
@@ -36,6 +40,7 @@ class Adapter:
         last: newest release of the range.
         admission_limit: name of the scheduler's attribute that holds admission back.
         room: who waits.
+        board: tells those who let requests in how long they would wait; None tells nobody.
     """
 
     first: ClassVar[Release]
@@ -44,6 +49,8 @@ class Adapter:
 
     def __init__(self, scheduler: Any) -> None:
         self.room = WaitingRoom(scheduler)
+        self.board: BoardKeeper | None = None
+        self._classes: tuple[TrafficClass, ...] = ()
         self._scheduler = scheduler
         self._chunk_limits = chunk_limits(scheduler)
         self._work = work_watch(scheduler) if self._chunk_limits is not None else None
@@ -78,9 +85,12 @@ class Adapter:
         self._wanted = self._wanted_by(policy)
         self._gather()
         self.room.adopt(policy)
+        self._classes = policy.classes if policy is not None else ()
+        if self.board is not None:
+            self.board.adopt(policy)
         if self._work is not None:
             self._work.reclassified(self.room.class_of)
-            self._work.tightest_ttft_s = tightest_ttft_s(policy.classes if policy else ())
+            self._work.tightest_ttft_s = tightest_ttft_s(self._classes)
 
     def observe(self) -> StepView:
         """The engine before the step."""
@@ -194,6 +204,19 @@ class Adapter:
         if self._work is not None:
             epoch_s = time.time() - time.monotonic() + at_s
             self._work.looked_at(output.num_scheduled_tokens, at_s, epoch_s)
+            if self.board is not None:
+                self._renew(self.board, self._work)
+
+    def _renew(self, board: BoardKeeper, work: WorkWatch) -> None:
+        """Let those who let requests in know what there is."""
+        running, waiting = self._scheduler.get_request_counts()
+        now_s = time.monotonic()
+        board.renew(now_s, lambda: self._board(work, now_s), is_idle=not (running or waiting))
+
+    def _board(self, work: WorkWatch, now_s: float) -> Board:
+        usage = self._scheduler.kv_cache_manager.usage
+        in_hand = work.work(now_s, time.time(), usage)
+        return board_of(in_hand, self.room.queued(), self._classes, self.room.tenants())
 
     def ended(self, request_ids: Iterable[str]) -> None:
         """These requests are gone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from headway_runtime.scheduling.origin import UNKNOWN, Origin
+from headway_runtime.scheduling.origin import Origin
 
 _REMEMBERED = 65_536
 """Most requests that are remembered: some end without a word."""
@@ -30,18 +30,23 @@ NOBODYS = Standing()
 class Origins:
     """Standings by request id.
 
-    Args:
-        origin_of: tells where vLLM's requests come from.
+    Until it is told how, it tells nobody apart.
     """
 
-    def __init__(self, origin_of: Callable[[Any], Origin] = lambda _: UNKNOWN) -> None:
-        self._origin_of = origin_of
+    def __init__(self) -> None:
+        self._origin_of: Callable[[Any], Origin] | None = None
         self._standings: dict[str, Standing] = {}
+
+    def tells_by(self, origin_of: Callable[[Any], Origin]) -> None:
+        """Tell by this function where vLLM's requests come from."""
+        self._origin_of = origin_of
 
     def arrived(self, request: Any) -> None:
         """A request has come."""
+        if self._origin_of is None:
+            return
         origin = self._origin_of(request)
-        if origin is UNKNOWN or not origin.tenant:
+        if not origin.tenant:
             return
         if len(self._standings) >= _REMEMBERED:
             self._standings.clear()

@@ -25,7 +25,7 @@ class WaitingRoom:
 
     Attributes:
         tenancy: what each tenant has waiting and was served.
-        origins: whose the requests are; another one may be put in its place before any has come.
+        origins: whose the requests are.
     """
 
     def __init__(self, scheduler: Any) -> None:
@@ -76,9 +76,9 @@ class WaitingRoom:
 
     def queued(self) -> Queued:
         """What waits, for those who let requests in."""
-        view = self.look(admits=True)
+        front = self.look(admits=True).front if self._scheduler.waiting else ()
         waits = self.tenancy
-        return Queued(view.front, waits.waiting_by_class, waits.drain.tokens_per_s)
+        return Queued(front, waits.waiting_by_class, waits.drain.tokens_per_s)
 
     def apply(self, plan: StepPlan) -> None:
         """Put the queue in the plan's order."""
