@@ -10,15 +10,11 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
-from headway_runtime.scheduling.fairness import in_turn
 from headway_runtime.scheduling.order import BACKGROUND, urgency_of
-from headway_runtime.scheduling.view import Prefill, TenantView, Urgency, WaitingRequest, Work
+from headway_runtime.scheduling.view import Prefill, Urgency, WaitingRequest, Work
 
 LOOKS = 64
 """Most waiting requests that a step looks at."""
-
-LOOKS_AT_TENANTS = 16
-"""Most waiting requests that a step looks at to find whose turn it is."""
 
 _IN_TURN: Urgency = (BACKGROUND, inf)
 """Of requests that go by turns of their tenants, behind prompts that run: those hold KV blocks."""
@@ -82,19 +78,9 @@ def candidates(
     return found
 
 
-def by_turns(
-    found: list[Candidate], tenants: Sequence[TenantView], looks: int, most_tokens: int
-) -> list[Candidate]:
-    """The candidates, with waiting ones without a TTFT as it is their tenants' turn.
-
-    Args:
-        found: candidates in order.
-        tenants: those of which requests wait.
-        looks: waiting requests to look at, for whom the batch has room.
-        most_tokens: what a step has room for.
-    """
+def by_turns(found: list[Candidate], turns: Sequence[WaitingRequest]) -> list[Candidate]:
+    """The candidates, with these as those that wait without a TTFT."""
     ahead = [each for each in found if each.is_running or not each.is_background]
-    turns = in_turn(tenants, min(looks, LOOKS_AT_TENANTS), most_tokens)
     return ahead + [
         Candidate(each, 0, each.prefill_tokens, _IN_TURN, is_background=True, is_running=False)
         for each in turns

@@ -7,25 +7,38 @@ waits by more than the window loses that privilege for what it has waiting: the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from math import inf
+from types import MappingProxyType
 
 from headway_runtime.scheduling.shares import PROMPT_TOKEN
 from headway_runtime.scheduling.view import Readiness, TenantView, WaitingRequest
+
+LOOKS = 16
+"""Most waiting requests that a step looks at to find whose turn it is."""
+
+NO_LIMITS: Mapping[str, int] = MappingProxyType({})
 
 TOKENS_A_DECISION = 128
 """Between the least and the most tokens of a chunk beside decodes: what a decision gives away."""
 
 
-def in_turn(tenants: Sequence[TenantView], looks: int, most_tokens: int) -> list[WaitingRequest]:
+def in_turn(
+    tenants: Sequence[TenantView],
+    looks: int,
+    most_tokens: int,
+    room: Mapping[str, int] = NO_LIMITS,
+) -> list[WaitingRequest]:
     """The requests that go next: always one of the tenant that would have been served least.
 
     Args:
         tenants: those of which requests wait.
         looks: most requests to look at.
         most_tokens: prompt tokens there is room for; more than that is not looked for.
+        room: how many more requests of a class with a limit may run.
     """
+    left = dict(room)
     heap = [(each.counter, number, 0) for number, each in enumerate(tenants) if each.background]
     heapify(heap)
     found: list[WaitingRequest] = []
@@ -35,7 +48,7 @@ def in_turn(tenants: Sequence[TenantView], looks: int, most_tokens: int) -> list
         counter, number, position = heap[0]
         tenant = tenants[number]
         request = tenant.background[position]
-        if request.readiness is Readiness.READY and not request.is_misfit:
+        if _may_run(request, left):
             found.append(request)
             most_tokens -= request.prefill_tokens
             counter += PROMPT_TOKEN * request.prefill_tokens / tenant.weight
@@ -44,6 +57,17 @@ def in_turn(tenants: Sequence[TenantView], looks: int, most_tokens: int) -> list
         else:
             heappop(heap)
     return found
+
+
+def _may_run(request: WaitingRequest, left: dict[str, int]) -> bool:
+    """Whether it may be admitted, and takes a place of its class if so."""
+    if request.readiness is not Readiness.READY or request.is_misfit:
+        return False
+    name = request.traffic_class.name if request.traffic_class is not None else ""
+    if name in left:
+        left[name] -= 1
+        return left[name] >= 0
+    return True
 
 
 def over_share(tenants: Sequence[TenantView], window: int) -> frozenset[str]:

@@ -73,6 +73,11 @@ def admit(view: StepView, places: Places, max_batch_size: int) -> Admission:
     return replace(admission, all_may_run=False) if view.unseen else admission
 
 
+def without_background(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+    """The lanes, those of classes without a TTFT closed: they are let in by turns of tenants."""
+    return tuple([each if each.has_ttft else replace(each, room=0) for each in lanes])
+
+
 def _with(lane: Lane, placed: Sequence[Placement], places: Places) -> Lane:
     """The lane with its newcomers."""
     newcomers = [places.requests[each.request_id] for each in placed]

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from headway_runtime.scheduling.candidates import LOOKS, Candidate, by_turns, candidates
-from headway_runtime.scheduling.lanes import admit, place_newcomers
+from headway_runtime.scheduling.fairness import LOOKS as LOOKS_AT_TENANTS
+from headway_runtime.scheduling.fairness import in_turn
+from headway_runtime.scheduling.lanes import admit, place_newcomers, without_background
 from headway_runtime.scheduling.lateness import late_requests
 from headway_runtime.scheduling.lazy import Remembered, merged
 from headway_runtime.scheduling.limits import decide_limits
@@ -44,14 +46,15 @@ def plan_step(view: StepView, is_overdue: Callable[[], bool]) -> StepPlan:
         view.ceilings, view.wanted, view.running, view.tokens_per_decode
     )
     _stop_if_late(is_overdue)
+    turns = _turns(view, limits)
     if view.lanes:
-        plan = _with_class_limits(view, limits, reasons, is_overdue)
+        plan = _with_class_limits(view, limits, reasons, turns)
     else:
         plan = _in_order(view, limits, reasons)
     _stop_if_late(is_overdue)
     if view.work is None:
         return plan
-    plan = _with_prefill(view, view.work, plan)
+    plan = _with_prefill(view, view.work, plan, turns)
     _stop_if_late(is_overdue)
     return plan
 
@@ -65,14 +68,33 @@ def _in_order(view: StepView, limits: Limits, reasons: tuple[Reason, ...]) -> St
     return StepPlan(limits, reasons=reasons)
 
 
+def _turns(view: StepView, limits: Limits) -> list[WaitingRequest] | None:
+    """Waiting requests without a TTFT that may run, as it is their tenants' turn.
+
+    None where their order alone says who goes next.
+    """
+    tenants, work = view.tenants.waiting, view.work
+    if not tenants or work is None:
+        return None
+    slots = limits.max_batch_size - view.running
+    tokens = limits.token_budget - work.decodes * view.tokens_per_decode
+    room = {each.class_name: each.room for each in view.lanes}
+    return in_turn(tenants, min(slots, LOOKS_AT_TENANTS), tokens, room)
+
+
 def _with_class_limits(
-    view: StepView, limits: Limits, reasons: tuple[Reason, ...], is_overdue: Callable[[], bool]
+    view: StepView,
+    limits: Limits,
+    reasons: tuple[Reason, ...],
+    turns: Sequence[WaitingRequest] | None,
 ) -> StepPlan:
+    if turns is not None:
+        view = replace(view, lanes=without_background(view.lanes))
     places = place_newcomers(view)
-    _stop_if_late(is_overdue)
     admission = admit(view, places, limits.max_batch_size)
+    ready = admission.ready + _out_of_lanes(view, turns or ())
     # Never 0: where nothing runs every class has room.
-    most = max(1, view.running + admission.ready)
+    most = max(1, view.running + ready)
     if overtakes(places.front, len(view.settled), places.unlimited):
         reasons = (*reasons, Reason.DEADLINE_FIRST)
     if not admission.all_may_run and most < limits.max_batch_size:
@@ -81,21 +103,33 @@ def _with_class_limits(
     return StepPlan(limits, places.placements, reasons, admission.turns)
 
 
-def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
-    """The plan with prompt tokens chosen by what is due."""
+def _out_of_lanes(view: StepView, turns: Sequence[WaitingRequest]) -> int:
+    """How many of those whose turn it is come out of the lanes of their classes."""
+    limited = {each.class_name for each in view.lanes}
+    named = [each.traffic_class.name for each in turns if each.traffic_class is not None]
+    return sum([name in limited for name in named])
+
+
+def _with_prefill(
+    view: StepView, work: Work, plan: StepPlan, turns: Sequence[WaitingRequest] | None
+) -> StepPlan:
+    """The plan with prompt tokens chosen by what is due.
+
+    Args:
+        view: the engine before the step.
+        work: what it has in hand.
+        plan: what is decided so far.
+        turns: what goes next of waiting work without a TTFT; None where its order alone says so.
+    """
     decode_tokens = work.decodes * view.tokens_per_decode
     most_tokens = max(0, plan.limits.token_budget - decode_tokens)
     waiting = Remembered(_front(view, plan.placements))
     late = late_requests(work, waiting, view.tenants)
     slots = max(0, plan.limits.max_batch_size - view.running)
-    # What waits in lanes waits for room in its class, whoever's it is.
-    sharing = view.tenants.waiting if not view.lanes else ()
-    looks = min(slots, LOOKS)
-    found = candidates(work, waiting, late, looks, most_tokens)
-    if sharing:
-        found = by_turns(found, sharing, looks, most_tokens)
+    found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)
+    if turns is not None:
+        found = by_turns(found, turns)
     found = may_start(work, found, view.running)
-    turns = _in_turn(found) if sharing else ()
     more_wait = slots > LOOKS and len(waiting) + view.unseen > LOOKS
     prefill = decide_prefill(work, found, most_tokens, more_wait=more_wait)
     batch = most_running(work, found, view.running, plan.limits.max_batch_size)
@@ -108,7 +142,7 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
         chunks=prefill.chunks,
         admits=prefill.admits,
         first=prefill.first,
-        in_turn=turns,
+        in_turn=() if turns is None else _waiting_background(found),
         late=late,
         background_last=bool(yields),
         reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields, *_shared(turns)),
@@ -116,14 +150,14 @@ def _with_prefill(view: StepView, work: Work, plan: StepPlan) -> StepPlan:
     )
 
 
-def _in_turn(found: Sequence[Candidate]) -> tuple[str, ...]:
+def _waiting_background(found: Sequence[Candidate]) -> tuple[str, ...]:
     """Waiting requests without a TTFT, in the order in which they are to be admitted."""
     return tuple(
         [each.request.request_id for each in found if each.is_background and not each.is_running]
     )
 
 
-def _shared(turns: Sequence[str]) -> tuple[Reason, ...]:
+def _shared(turns: Sequence[WaitingRequest] | None) -> tuple[Reason, ...]:
     return (Reason.TENANTS_IN_TURN,) if turns else ()
 
 

@@ -76,12 +76,14 @@ class Lane:
         room: how many more of its requests may run; none when it is 0 or less.
         waiting: its waiting requests in order of urgency, read lazily.
         urgencies: the same requests' urgencies, which cost less to read.
+        has_ttft: its requests were promised one.
     """
 
     class_name: str
     room: int
     waiting: Sequence[WaitingRequest] = ()
     urgencies: Sequence[Urgency] = ()
+    has_ttft: bool = False
 
 
 @dataclass(frozen=True)

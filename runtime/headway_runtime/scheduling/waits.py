@@ -25,7 +25,7 @@ class Queued(NamedTuple):
 
     Attributes:
         front: its waiting requests, most urgent first, read lazily.
-        by_class: how many there are, by class.
+        by_class: how many there are, by class, also of those that are not in order yet.
         drained_tokens_per_s: how fast prompts without a TTFT are computed beside all that goes
             before them; None where nobody knows.
     """
@@ -55,7 +55,7 @@ def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: 
     slower = slowdown(work)
     jobs = list(_jobs(work, queued.front, heavy, slower))
     seen = min(len(queued.front), LOOKS)
-    like_those = len(queued.front) / seen if seen else 1.0
+    like_those = max(seen, sum(queued.by_class.values())) / seen if seen else 1.0
     free_s = work.free_s - work.now_s + min([each.tpot_s for each in work.due], default=0.0)
 
     def wait_s(ahead: Sequence[_Job], *, is_background: bool) -> float:

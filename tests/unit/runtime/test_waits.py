@@ -55,7 +55,9 @@ def test_a_wait_is_as_long_as_the_prompts_before_take() -> None:
 
 def test_those_that_are_not_looked_at_count_like_the_others() -> None:
     seen, more = (
-        board(IDLE, Queued(waiting(count, CHAT), {}), CLASSES, Tenants()).classes["chat"].wait_s
+        board(IDLE, Queued(waiting(count, CHAT), {"chat": count}), CLASSES, Tenants())
+        .classes["chat"]
+        .wait_s
         for count in (LOOKS, 3 * LOOKS)
     )
     assert more == pytest.approx(3 * seen)

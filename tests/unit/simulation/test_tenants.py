@@ -107,8 +107,8 @@ def test_calling_everything_urgent_buys_nothing() -> None:
 
 def test_a_small_tenant_keeps_its_ttft_beside_a_flood_of_urgent_requests() -> None:
     rng = seeded(4)
-    small = flood("small", "chat", 4, 400, rng)
-    served = run([*flood("flood", "chat", 80, 500, rng), *small])
+    small = flood("small", "chat", 3, 1_500, rng)
+    served = run([*flood("flood", "chat", 140, 300, rng), *small])
     due = [each for each in small if each.at < END_S - 2]
     late = [each for each in due if served.first_s.get(each, 1e9) - each.at > 1.0]
     assert len(late) <= 0.05 * len(due)

@@ -100,7 +100,7 @@ class SimulatedExecutor:
             settled=self._waiting.settled,
             unsettled=self._waiting.unsettled,
             lanes=tuple(
-                Lane(each.name, self._room(each), waiting)
+                Lane(each.name, self._room(each), waiting, has_ttft=each.ttft_ms is not None)
                 for each, waiting in zip(self._limited, self._waiting.lanes, strict=True)
             ),
             front=self._waiting.front,

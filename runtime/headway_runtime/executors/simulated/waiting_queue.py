@@ -178,9 +178,9 @@ class WaitingQueue:
         waiting = [self.tenancy.request(each) for each in request_ids]
         place = begin_of_background(self.settled)
         for request in reversed([each for each in waiting if each is not None]):
-            if request in self._front:
-                self._front.remove(request)
-                self._front.insert(place, request)
+            part = next(part for part in self._parts if request in part)
+            part.remove(request)
+            self._front.insert(place, request)
 
     @property
     def _everybody(self) -> Iterator[Request]:

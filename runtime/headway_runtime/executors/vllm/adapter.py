@@ -140,8 +140,8 @@ class Adapter:
         names = self._running.names
         # In a full batch nobody needs to know who runs.
         room = self._running.room(self._scheduler.running) if admits else [0] * len(names)
-        lanes = zip(names, room, queue.lanes, strict=True)
-        return tuple(Lane(name, free, *waiting) for name, free, waiting in lanes)
+        lanes = zip(names, room, queue.lanes, self._running.have_ttft, strict=True)
+        return tuple(Lane(name, free, *waiting, ttft) for name, free, waiting, ttft in lanes)
 
     def apply(self, plan: StepPlan) -> None:
         """Put the plan in force for one ``schedule()``."""

@@ -91,6 +91,17 @@ class Lanes:
                 self._shift(0, -1)
                 self._put(queue, request, turn.lane, turn.position)
 
+    def to_front(self, queue: deque[Any], index: int, place: int) -> None:
+        """Move a request to a place in front, from wherever it is."""
+        request = queue[index]
+        del queue[index]
+        queue.insert(place, request)
+        lane = self._lane_of.pop(request.request_id, None)
+        if lane is not None:
+            self._starts[: lane + 1] = [start + 1 for start in self._starts[: lane + 1]]
+        elif index >= self._end:
+            self._shift(0, 1)
+
     def _put(self, queue: deque[Any], request: Any, lane: int, position: int) -> None:
         queue.insert(self._starts[lane] + position, request)
         self._lane_of[request.request_id] = lane

@@ -27,6 +27,8 @@ class RunningClasses:
         limited = [each for each in policy.classes if each.max_running is not None]
         self._numbers = {each.name: number for number, each in enumerate(limited)}
         self._limits = [each.max_running or 0 for each in limited]
+        self.have_ttft = tuple([each.ttft_ms is not None for each in limited])
+        """Whether requests of each of these classes were promised one."""
         self._known: dict[str, int | None] = {}
 
     @property

@@ -122,12 +122,10 @@ class WaitingQueue:
         self._lanes.take_turns(queue, turns)
 
     def in_turn(self, queue: deque[Any], requests: Iterable[Any], classifier: Classifier) -> None:
-        """Put requests in front of all others without a TTFT, in this order.
-
-        Not where classes have lanes.
-        """
-        settled = range(len(queue) - self._unsettled)
-        place = bisect_left(settled, BACKGROUND, key=lambda at: classifier.urgency(queue[at])[0])
+        """Put requests in front of all others without a TTFT, in this order."""
+        settled = len(queue) - self._unsettled
+        front = range(min(settled, self._lanes.front_length) if self._lanes else settled)
+        place = bisect_left(front, BACKGROUND, key=lambda at: classifier.urgency(queue[at])[0])
         for request in requests:
             if place >= len(queue) or queue[place] is not request:
                 try:
@@ -135,9 +133,8 @@ class WaitingQueue:
                 except ValueError:
                     # Somebody else has taken it out.
                     continue
-                del queue[found]
-                self._unsettled -= found >= len(settled)
-                queue.insert(place, request)
+                self._lanes.to_front(queue, found, place)
+                self._unsettled -= found >= settled
             place += 1
 
     def bring_forward(self, queue: deque[Any], request_id: str) -> None:
