@@ -1,12 +1,13 @@
 """The pod's metrics, read from the statistics files whenever Prometheus asks.
 
 Summed over the pod's engine processes and without labels that grow, so that a pod has at most 36
-series and 4 for each class.
+series, 4 for each class, and one more for each class and reason for which requests were refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -19,6 +20,7 @@ from headway_runtime.policy import Policy
 from headway_runtime.sidecar.acceptance import Outcome
 from headway_runtime.sidecar.class_metrics import class_metrics
 from headway_runtime.sidecar.engines import breaker_is_open
+from headway_runtime.sidecar.refusal_metrics import refusal_metric
 from headway_runtime.sidecar.utilisation import memory_bandwidth, utilisation
 
 WINDOW_SECONDS = 10
@@ -62,6 +64,7 @@ class PodView:
         outcomes: how often policies that were sent had each outcome.
         draining: whether the pod is being emptied.
         now_ns: now, nanoseconds since the epoch.
+        refusals: requests that were refused where they came in, by class and reason.
     """
 
     engines: Sequence[EngineStatistics]
@@ -69,6 +72,7 @@ class PodView:
     outcomes: dict[Outcome, int]
     draining: bool
     now_ns: int
+    refusals: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
 
 
 class PodCollector(Collector):
@@ -96,6 +100,7 @@ class PodCollector(Collector):
         yield from _asked_for(view.policy)
         classes = view.policy.classes if view.policy is not None else ()
         yield from class_metrics(classes, view.engines, view.now_ns)
+        yield refusal_metric(view.refusals, {each.name for each in classes})
 
 
 def _counters(latest: Sequence[StepRecord]) -> Iterator[Metric]:

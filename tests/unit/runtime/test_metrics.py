@@ -10,7 +10,9 @@ import pytest
 
 from headway_runtime.exchange.class_record import WINDOW_NS, ClassRecord, Windows
 from headway_runtime.exchange.histogram import BUCKETS, bucket_of
-from headway_runtime.policy import Mode, Policy, TrafficClass
+from headway_runtime.exchange.refusal_counts import Counts
+from headway_runtime.policy import MAX_CLASSES, Mode, Policy, TrafficClass
+from headway_runtime.scheduling.admission import RefusalReason
 from headway_runtime.sidecar.engines import read_engines
 from headway_runtime.sidecar.metrics import PodCollector, PodView
 from tests.unit.runtime.engines import BLANK, write_statistics
@@ -27,9 +29,11 @@ def step(ended_s_ago: float, lasted_s: float = 0.0) -> Any:
     return replace(BLANK, wall_time_ns=ended_ns, step_ns=round(lasted_s * SECOND_NS))
 
 
-def metrics(run_dir: Path, in_force: Policy | None = None) -> dict[tuple[str, ...], float]:
+def metrics(
+    run_dir: Path, in_force: Policy | None = None, refusals: Counts | None = None
+) -> dict[tuple[str, ...], float]:
     engines = read_engines(run_dir, records=1024, with_classes=True)
-    view = PodView(engines, in_force, {}, draining=False, now_ns=NOW_NS)
+    view = PodView(engines, in_force, {}, draining=False, now_ns=NOW_NS, refusals=refusals or {})
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in PodCollector(lambda: view).collect()
@@ -181,3 +185,28 @@ def test_what_was_dropped_is_not_told(tmp_path: Path) -> None:
     assert not [each for each in found if each[0] == "headway_plan_seconds_total"]
     quantiles = [labels[1] for labels in found if labels[0] == "headway_recent_step_seconds"]
     assert quantiles == ["0.5", "0.99"]
+
+
+def refused(found: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float]:
+    return {labels[1:]: value for labels, value in found.items() if "refused" in labels[0]}
+
+
+def test_requests_refused_are_told_by_class_and_reason(tmp_path: Path) -> None:
+    counts = {("chat", "QueueFull"): 2, ("chat", "ObjectiveUnmet"): 3}
+    found = metrics(tmp_path, policy(classes=(CHAT, FREE)), counts)
+    assert found["headway_refused_requests_total", "chat", "QueueFull"] == 2
+    assert found["headway_refused_requests_total", "chat", "ObjectiveUnmet"] == 3
+    assert len(refused(found)) == 2
+
+
+def test_refusals_are_told_of_the_policys_classes_and_known_reasons_only(tmp_path: Path) -> None:
+    counts = {("gone", "QueueFull"): 2, ("chat", "Foreign"): 3}
+    assert not refused(metrics(tmp_path, policy(classes=(CHAT,)), counts))
+    assert not refused(metrics(tmp_path, None, counts))
+
+
+def test_refusals_have_two_series_for_each_class_at_most(tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(2 * MAX_CLASSES)]
+    counts = {(name, reason.value): 1 for name in names for reason in RefusalReason}
+    classes = tuple(TrafficClass(name) for name in names[:MAX_CLASSES])
+    assert len(refused(metrics(tmp_path, policy(classes=classes), counts))) == 2 * MAX_CLASSES

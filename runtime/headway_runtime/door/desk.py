@@ -1,0 +1,188 @@
+"""Decides about one request after the other: whose it is, and whether it is let in."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway_runtime.door.body import Body, UnreadableBodyError, read_body
+from headway_runtime.door.engine_keys import accepted_digests
+from headway_runtime.door.identity import Headers, Identity, identify, key_digest
+from headway_runtime.door.ledger import Ledger
+from headway_runtime.door.policy_view import PolicyView
+from headway_runtime.exchange import admission_board, policy_file
+from headway_runtime.exchange.admission_board import AdmissionBoardReader
+from headway_runtime.exchange.declaration import CLASS_KEY, PROGRAM_KEY, TENANT_KEY
+from headway_runtime.exchange.refusal_counts import RefusalCounts
+from headway_runtime.exchange.tenant_seal import TenantSeal
+from headway_runtime.executors.vllm.policy_watch import PolicyWatch
+from headway_runtime.policy import Policy, TrafficClass
+from headway_runtime.scheduling.admission import Refusal, refusal
+
+RANK = 0
+"""Of the engine process behind this API server: there is one, for data parallel engines are none
+that Headway runs."""
+
+
+@dataclass(frozen=True)
+class LetIn:
+    """A request is let in.
+
+    Attributes:
+        body: to go on with; the same bytes where nothing was to change.
+        ticket: to tell the desk with that it has ended; None where nobody counts.
+    """
+
+    body: bytes
+    ticket: int | None = None
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A request is refused.
+
+    Attributes:
+        refusal: why, and when to try again.
+        class_name: its class.
+    """
+
+    refusal: Refusal
+    class_name: str
+
+
+@dataclass
+class Desk:
+    """What a door knows and shares with others through the run directory.
+
+    Attributes:
+        watch: follows the policy.
+        board: what the engine lets know.
+        seal: seals tenants' names.
+        counts: counts refusals; None where the file could not be made.
+        clock: tells the time, in seconds since the epoch.
+        environment: of the process.
+    """
+
+    watch: PolicyWatch
+    board: AdmissionBoardReader
+    seal: TenantSeal
+    counts: RefusalCounts | None = None
+    clock: Callable[[], float] = time.time
+    environment: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        self._ledger = Ledger()
+        self._policy: Policy | None = None
+        self._view = PolicyView.of(None)
+        self._accepted: frozenset[str] | None = None
+
+    @classmethod
+    def of_run(cls, run_dir: Path) -> Desk:
+        """The desk of a run directory.
+
+        Raises:
+            OSError: the directory cannot be used.
+            ValueError: what is in the seal's file is none.
+        """
+        return cls(
+            PolicyWatch(run_dir / policy_file.FILE_NAME),
+            AdmissionBoardReader(run_dir / admission_board.file_name(RANK)),
+            TenantSeal.of_run(run_dir),
+            _counts(run_dir),
+        )
+
+    def stranger(self, app: Any, headers: Headers) -> bool:
+        """Whether the engine will turn this request away for want of a key; that is its affair."""
+        accepted = self._keys(app)
+        return bool(accepted) and key_digest(headers) not in accepted
+
+    def consider(
+        self, app: Any, headers: Headers, raw: bytes, *, in_sampling: bool
+    ) -> LetIn | Refused:
+        """Decide about a request.
+
+        Args:
+            app: vLLM's application.
+            headers: of the request.
+            raw: its body.
+            in_sampling: whether its arguments belong within its sampling parameters.
+        """
+        view = self._look()
+        try:
+            body = read_body(raw, in_sampling=in_sampling)
+        except UnreadableBodyError:
+            return LetIn(raw)
+        who = self._who(app, headers, view)
+        promised = view.traffic_class(who.class_name or body.class_name)
+        refused = self._refused(view, promised, who.tenant, body)
+        if refused is not None:
+            return refused
+        changed = body.with_own(self._own(who))
+        return LetIn(changed, self._enter(view, promised, body))
+
+    def ended(self, ticket: int | None) -> None:
+        """A request that was let in has its answer, or nobody waits for it any more."""
+        if ticket is not None:
+            self._ledger.leave(ticket)
+
+    def _look(self) -> PolicyView:
+        self.watch.refresh()
+        if self.watch.policy is not self._policy:
+            self._policy = self.watch.policy
+            self._view = PolicyView.of(self._policy)
+        return self._view
+
+    def _keys(self, app: Any) -> frozenset[str]:
+        if self._accepted is None:
+            environment = os.environ if self.environment is None else self.environment
+            self._accepted = accepted_digests(app, environment)
+        return self._accepted
+
+    def _who(self, app: Any, headers: Headers, view: PolicyView) -> Identity:
+        keys_are_checked = bool(self._keys(app))
+        return identify(
+            headers, key_digest(headers), view.tenants, keys_are_checked=keys_are_checked
+        )
+
+    def _refused(
+        self, view: PolicyView, promised: TrafficClass | None, tenant: str, body: Body
+    ) -> Refused | None:
+        if promised is None or not view.refuses:
+            return None
+        board = self.board.read()
+        if board is not None:
+            self._ledger.seen(board.written_s)
+        before = self._ledger.let_in(promised.name, view.ttft_ms)
+        refused = refusal(board, promised, tenant, body.prompt_tokens, before)
+        if refused is None:
+            return None
+        if self.counts is not None:
+            self.counts.refused(promised.name, refused.reason.value)
+        return Refused(refused, promised.name)
+
+    def _enter(self, view: PolicyView, promised: TrafficClass | None, body: Body) -> int | None:
+        """The ticket of a request that is let in; None where nobody is refused anyway."""
+        if not view.refuses:
+            return None
+        name = "" if promised is None else promised.name
+        return self._ledger.enter(name, body.prompt_tokens, self.clock())
+
+    def _own(self, who: Identity) -> dict[str, str]:
+        """What the door has to say about a request; nothing of one whose tenant is unknown."""
+        own = {CLASS_KEY: who.class_name, PROGRAM_KEY: who.program}
+        told = {key: value for key, value in own.items() if value is not None}
+        if who.tenant:
+            told[TENANT_KEY] = self.seal.stamped(who.tenant)
+        return told
+
+
+def _counts(run_dir: Path) -> RefusalCounts | None:
+    try:
+        return RefusalCounts(run_dir)
+    except OSError:
+        # Refusals that nobody counts are better than requests that nobody looks at.
+        return None

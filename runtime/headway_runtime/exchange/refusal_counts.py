@@ -1,0 +1,99 @@
+"""The file in which a process that lets requests in counts those it refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+from headway_runtime.exchange.twin_block import TwinBlockFormat, TwinBlockWriter
+from headway_runtime.policy import MAX_CLASSES
+from headway_runtime.scheduling.admission import RefusalReason
+
+Counts = dict[tuple[str, str], int]
+"""Requests refused, by class and reason."""
+
+MAX_COUNTS = MAX_CLASSES * len(RefusalReason)
+
+_COUNT = struct.Struct("<64s24sQ")
+_FORMAT = TwinBlockFormat(b"HEADWAYD", version=1, body_bytes=MAX_COUNTS * _COUNT.size)
+_NAME = re.compile(r"door-([0-9]{1,10})\.bin\Z")
+
+
+def file_name(pid: int) -> str:
+    """Name of the file of the process with this id."""
+    return f"door-{pid}.bin"
+
+
+class RefusalCounts:
+    """Counts refusals, from 0 when the process starts.
+
+    Args:
+        run_dir: the directory shared with the sidecar. Files of processes that are gone are removed
+            from it: a container that starts again has other ids.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        for path in _files(run_dir):
+            if not Path(f"/proc/{_pid(path)}").exists():
+                path.unlink(missing_ok=True)
+        self._counts: Counts = {}
+        self._writer = TwinBlockWriter(run_dir / file_name(os.getpid()), _FORMAT)
+
+    def refused(self, class_name: str, reason: str) -> None:
+        """One request more was refused."""
+        key = class_name, reason
+        # Taken out and put in again: the last one is the one that counted last.
+        self._counts[key] = self._counts.pop(key, 0) + 1
+        if len(self._counts) > MAX_COUNTS:
+            # Classes of policies that are gone: what has not counted for longest.
+            del self._counts[next(iter(self._counts))]
+        self._writer.write(_pack(self._counts))
+
+    def close(self) -> None:
+        """Release the file, which stays for readers."""
+        self._writer.close()
+
+
+def read_counts(run_dir: Path) -> Counts:
+    """Requests refused in this pod. A file that cannot be read counts nothing."""
+    total: Counts = {}
+    for path in _files(run_dir):
+        for key, count in _read(path):
+            total[key] = total.get(key, 0) + count
+    return total
+
+
+def _files(run_dir: Path) -> list[Path]:
+    return [path for path in sorted(run_dir.glob("door-*.bin")) if _NAME.match(path.name)]
+
+
+def _pid(path: Path) -> int:
+    return int(path.name.removeprefix("door-").removesuffix(".bin"))
+
+
+def _read(path: Path) -> Iterable[tuple[tuple[str, str], int]]:
+    try:
+        with path.open("rb", buffering=0) as file:
+            body = _FORMAT.read(file.fileno())
+    except OSError:
+        return
+    for name, reason, count in _COUNT.iter_unpack(body or b""):
+        if count:
+            yield (_text(name), _text(reason)), count
+
+
+def _pack(counts: Counts) -> bytes:
+    return b"".join(
+        _COUNT.pack(name.encode(), reason.encode(), count)
+        for (name, reason), count in counts.items()
+    )
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode(errors="replace")
