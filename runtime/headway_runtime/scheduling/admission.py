@@ -46,7 +46,8 @@ class Board:
     """What an engine lets those know who let requests in.
 
     Attributes:
-        written_s: when it was written, seconds since the epoch.
+        written_s: when the engine last looked at what had come, seconds since the epoch: what came
+            later is not on it.
         prompt_token_s: how much longer everybody waits for each prompt token that is let in.
         classes: by name, classes of the policy.
         heavy: tenants that have more than their share.

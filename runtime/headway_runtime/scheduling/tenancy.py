@@ -9,9 +9,9 @@ from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from headway_runtime.policy import Policy, TrafficClass
-from headway_runtime.scheduling.drain_rate import DrainRate
 from headway_runtime.scheduling.lazy import Lazy
 from headway_runtime.scheduling.order import BACKGROUND
+from headway_runtime.scheduling.rate import Rate
 from headway_runtime.scheduling.shares import OUTPUT_TOKEN, PROMPT_TOKEN, Shares
 from headway_runtime.scheduling.tenant_queues import TenantQueues
 from headway_runtime.scheduling.view import (
@@ -51,12 +51,14 @@ class Tenancy(Generic[_Request]):
 
     Attributes:
         shares: what they were served.
-        drain: how fast work without a TTFT is computed while it waits.
+        drain: prompt tokens of work without a TTFT that are computed, while some of it waits.
+        turnover: requests that leave the batch, while others wait.
     """
 
     def __init__(self) -> None:
         self.shares = Shares()
-        self.drain = DrainRate()
+        self.drain = Rate()
+        self.turnover = Rate()
         self._queues: TenantQueues[_Request] = TenantQueues()
         self._waiting: dict[str, tuple[str, str]] = {}
         self._classes: Counter[str] = Counter()
@@ -125,7 +127,7 @@ class Tenancy(Generic[_Request]):
         tokens = PROMPT_TOKEN * served.prompt_tokens + OUTPUT_TOKEN * served.output_tokens
         self.shares.charge(self.shares.known_as(tenant), tokens / weight)
         if served.is_background:
-            self.drain.computed(served.prompt_tokens)
+            self.drain.count(served.prompt_tokens)
 
     def request(self, request_id: str) -> _Request | None:
         """A request that waits without a TTFT to keep."""
@@ -143,6 +145,7 @@ class Tenancy(Generic[_Request]):
             self._reviewed_s = now_s
             shares.age(now_s)
             self.drain.age(now_s, waits=len(self._queues) > 0)
+            self.turnover.age(now_s, waits=len(self._waiting) > 0)
         if len(shares) < 2:  # noqa: PLR2004 - who is alone shares with nobody
             return NO_TENANTS
         waiting = [self._tenant(each, seen) for each in shares.waiting]

@@ -17,7 +17,7 @@ LOOKS = 128
 """Most waiting requests that are looked at; those behind are taken to be like them."""
 
 
-_LEAST_TOKENS_PER_S = 1.0
+_LEAST_PER_S = 0.1
 
 
 class Queued(NamedTuple):
@@ -28,11 +28,15 @@ class Queued(NamedTuple):
         by_class: how many there are, by class, also of those that are not in order yet.
         drained_tokens_per_s: how fast prompts without a TTFT are computed beside all that goes
             before them; None where nobody knows.
+        free_slots: how many more requests the batch has room for.
+        ended_per_s: how many requests leave the batch in a second; None where nobody knows.
     """
 
     front: Sequence[WaitingRequest]
     by_class: Mapping[str, int]
     drained_tokens_per_s: float | None = None
+    free_slots: int = 1
+    ended_per_s: float | None = None
 
 
 class _Job(NamedTuple):
@@ -40,6 +44,7 @@ class _Job(NamedTuple):
     seconds: float
     tokens: int
     is_heavy: bool
+    waits: bool
 
 
 def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: Tenants) -> Board:
@@ -58,12 +63,21 @@ def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: 
     like_those = max(seen, sum(queued.by_class.values())) / seen if seen else 1.0
     free_s = work.free_s - work.now_s + min([each.tpot_s for each in work.due], default=0.0)
 
+    def slot_s(ahead: Sequence[_Job]) -> float:
+        """Until there is a slot in the batch."""
+        needed = 1 + like_those * sum([each.waits for each in ahead]) - queued.free_slots
+        if needed <= 0 or queued.ended_per_s is None:
+            return 0.0
+        return needed / max(queued.ended_per_s, _LEAST_PER_S)
+
     def wait_s(ahead: Sequence[_Job], *, is_background: bool) -> float:
         rate = queued.drained_tokens_per_s
         if is_background and rate is not None:
             tokens = sum([each.tokens for each in ahead if each.urgency[0] == BACKGROUND])
-            return free_s + like_those * tokens / max(rate, _LEAST_TOKENS_PER_S)
-        return free_s + like_those * sum([each.seconds for each in ahead])
+            prompts_s = like_those * tokens / max(rate, _LEAST_PER_S)
+        else:
+            prompts_s = like_those * sum([each.seconds for each in ahead])
+        return free_s + max(prompts_s, slot_s(ahead))
 
     def waits(promised: TrafficClass) -> ClassWait:
         newcomer = urgency_of(WaitingRequest("", work.now_s, promised))
@@ -90,11 +104,21 @@ def _jobs(
     cost = work.step_time.mixed
     for running in work.prefills:
         took_s = slower * chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
-        yield _Job(_running_urgency(running), took_s, running.remaining_tokens, is_heavy=False)
+        yield _Job(
+            _running_urgency(running),
+            took_s,
+            running.remaining_tokens,
+            is_heavy=False,
+            waits=False,
+        )
     for waiting in islice(front, LOOKS):
         took_s = slower * chunk_seconds(cost, 0, waiting.prefill_tokens)
         yield _Job(
-            urgency_of(waiting), took_s, waiting.prefill_tokens, is_heavy=waiting.tenant in heavy
+            urgency_of(waiting),
+            took_s,
+            waiting.prefill_tokens,
+            is_heavy=waiting.tenant in heavy,
+            waits=True,
         )
 
 

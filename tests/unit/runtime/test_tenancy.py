@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.policy import Policy, Scope, Stamp, Tenant, TrafficClass
-from headway_runtime.scheduling.drain_rate import LEAST_SEEN_S, DrainRate
 from headway_runtime.scheduling.order import urgency_of
+from headway_runtime.scheduling.rate import LEAST_SEEN_S, Rate
 from headway_runtime.scheduling.tenancy import Served, Tenancy
 from headway_runtime.scheduling.view import Readiness, WaitingRequest
 
@@ -111,21 +111,21 @@ def test_the_queues_hold_what_waits(
 
 
 def test_a_rate_is_of_the_time_in_which_something_waited() -> None:
-    rate = DrainRate()
+    rate = Rate()
     rate.age(0.0, waits=True)
-    assert rate.tokens_per_s is None
+    assert rate.per_s is None
     for second in range(1, 5):
-        rate.computed(1_000)
+        rate.count(1_000)
         rate.age(float(second), waits=True)
-    known = rate.tokens_per_s
+    known = rate.per_s
     assert known == pytest.approx(1_000, rel=0.1)
     rate.age(40.0, waits=False)
-    assert rate.tokens_per_s == pytest.approx(known)
+    assert rate.per_s == pytest.approx(known)
 
 
 def test_a_rate_is_not_told_before_it_was_seen_for_long_enough() -> None:
-    rate = DrainRate()
+    rate = Rate()
     rate.age(0.0, waits=True)
-    rate.computed(10)
+    rate.count(10)
     rate.age(LEAST_SEEN_S / 2, waits=True)
-    assert rate.tokens_per_s is None
+    assert rate.per_s is None

@@ -86,6 +86,13 @@ def test_background_work_waits_by_how_fast_it_was_computed_of_late() -> None:
     assert known["chat"].wait_s == 0
 
 
+def test_in_a_full_batch_everybody_waits_for_those_that_run_to_end() -> None:
+    queue = Queued(waiting(5, CHAT), {"chat": 5}, free_slots=0, ended_per_s=2.0)
+    assert board(IDLE, queue, CLASSES, Tenants()).classes["chat"].wait_s == pytest.approx(3.0)
+    free = board(IDLE, queue._replace(free_slots=6), CLASSES, Tenants()).classes["chat"].wait_s
+    assert 0 < free < 3.0
+
+
 def test_a_light_tenant_does_not_wait_for_those_with_more_than_a_share() -> None:
     queue = Queued([*waiting(5, CHAT, "heavy"), *waiting(1, CHAT, "light")], {"chat": 6})
     by_use = board(IDLE, queue, CLASSES, Tenants(levels={"heavy": 2}))

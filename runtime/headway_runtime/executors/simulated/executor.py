@@ -17,6 +17,7 @@ from headway_runtime.scheduling.admission import Board
 from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.pace import has_pace, tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.priority import weighted_tokens
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.tenancy import Served
 from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
@@ -150,7 +151,7 @@ class SimulatedExecutor:
 
     def scheduled(self, output: Step, decided_s: float) -> None:
         """A step was decided at this time."""
-        self._charge(output)
+        self._charge(output, decided_s)
         if self._policy is not None and self._policy.mode is Mode.ACT:
             self._waiting.put_in_order(output.preempted)
         if self._foresight is not None:
@@ -160,7 +161,7 @@ class SimulatedExecutor:
                 self._foresight.carried = self._foresight.carried.after_a_refusal
             self._is_to_admit = False
 
-    def _charge(self, step: Step) -> None:
+    def _charge(self, step: Step, decided_s: float) -> None:
         """Who is in a step was served."""
         for request, tokens in step.chunks:
             before = request.computed - tokens
@@ -169,6 +170,8 @@ class SimulatedExecutor:
             has_ttft = promised is not None and promised.ttft_ms is not None and not request.late
             served = Served(prompt, tokens - prompt, is_background=not has_ttft)
             self._waiting.tenancy.served(request.arrival.origin.tenant, promised, served)
+            weighted = weighted_tokens(prompt, tokens - prompt)
+            self._waiting.programs.served(request.request_id, weighted, decided_s)
 
     def launched(self, at_s: float) -> None:
         """The launch of the step decided last is over."""
@@ -177,6 +180,9 @@ class SimulatedExecutor:
 
     def looked_at(self, output: Step, at_s: float) -> None:
         """The output of this step is there."""
+        done = [each.request_id for each in output.sampled if each.is_finished]
+        self._waiting.programs.ended(done, at_s)
+        self._waiting.tenancy.turnover.count(len(done))
         if self._foresight is not None:
             self._foresight.looked_at(output.sampled, at_s)
 
@@ -194,7 +200,13 @@ class SimulatedExecutor:
         queue = self._waiting
         waiting = sorted((*queue.front, *queue.unsettled), key=urgency_of)
         tenancy = queue.tenancy
-        queued = Queued(waiting, tenancy.waiting_by_class, tenancy.drain.tokens_per_s)
+        queued = Queued(
+            waiting,
+            tenancy.waiting_by_class,
+            tenancy.drain.per_s,
+            self._ceilings.max_batch_size - len(self._batch.running),
+            tenancy.turnover.per_s,
+        )
         tenants = tenancy.view(self.now_s, queue.seen)
         return board(work, queued, policy.classes, tenants)
 

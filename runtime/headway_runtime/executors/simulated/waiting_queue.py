@@ -11,6 +11,7 @@ from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.lazy import Lazy
 from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import LetIn, Placement, Stay, Turn
+from headway_runtime.scheduling.programs import Programs
 from headway_runtime.scheduling.tenancy import Tenancy, begin_of_background
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
@@ -29,6 +30,7 @@ class WaitingQueue:
     Attributes:
         first: id of a request that goes in front of all others for now.
         tenancy: whose requests wait.
+        programs: the programs that requests are parts of.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class WaitingQueue:
         self._block_tokens = block_tokens
         self.first: str | None = None
         self.tenancy: Tenancy[Request] = Tenancy()
+        self.programs = Programs()
         self._front: deque[Request] = deque()
         self._lanes: list[deque[Request]] = []
         self._unsettled: deque[Request] = deque()
@@ -104,6 +107,7 @@ class WaitingQueue:
 
     def append(self, request: Request) -> None:
         """A request has arrived."""
+        request.due_s = self._due_s(request)
         self._waits(request)
         if self._priorities is None:
             self._unsettled.append(request)
@@ -139,6 +143,7 @@ class WaitingQueue:
         """Tenants or classes have changed."""
         if policy is not None:
             self.tenancy.declare(policy)
+            self.programs.adopt(policy.priority)
         self.tenancy.nobody_waits()
         for request in self._everybody:
             self._waits(request)
@@ -189,6 +194,20 @@ class WaitingQueue:
     @property
     def _parts(self) -> tuple[deque[Request], ...]:
         return (self._front, *self._lanes, self._unsettled)
+
+    def _due_s(self, request: Request) -> float | None:
+        """When it is due in the order of background work, where its class does not say."""
+        promised, arrival = self._class_of(request), request.arrival
+        call = arrival.origin.call
+        has_objective = promised is not None and (
+            promised.ttft_ms is not None or promised.deadline_s is not None
+        )
+        if call is None and has_objective:
+            return None
+        name, tenant = request.request_id, arrival.origin.tenant
+        due_s = self.programs.arrived(name, tenant, call, arrival.at)
+        has_deadline = call is not None and call.deadline_s is not None
+        return None if has_objective and not has_deadline else due_s
 
     def _waits(self, request: Request) -> None:
         known = self.seen(request)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from headway_runtime.executors.vllm.board_keeper import BoardKeeper
@@ -51,6 +52,7 @@ class Adapter:
         self.room = WaitingRoom(scheduler)
         self.board: BoardKeeper | None = None
         self._classes: tuple[TrafficClass, ...] = ()
+        self._looked_s = 0.0
         self._scheduler = scheduler
         self._chunk_limits = chunk_limits(scheduler)
         self._work = work_watch(scheduler) if self._chunk_limits is not None else None
@@ -178,7 +180,8 @@ class Adapter:
         self.room.added(request)
 
     def scheduled(self, output: Any, decided_s: float) -> None:
-        """VLLM has scheduled a step."""
+        """VLLM has scheduled a step, just before which it took in what had come."""
+        self._looked_s = decided_s
         self.room.scheduled(output)
         if self._work is None:
             return
@@ -216,7 +219,10 @@ class Adapter:
     def _board(self, work: WorkWatch, now_s: float) -> Board:
         usage = self._scheduler.kv_cache_manager.usage
         in_hand = work.work(now_s, time.time(), usage)
-        return board_of(in_hand, self.room.queued(), self._classes, self.room.tenants())
+        queued = self.room.queued(self._wanted.max_batch_size - len(self._scheduler.running))
+        board = board_of(in_hand, queued, self._classes, self.room.tenants())
+        # What came since is not on it.
+        return replace(board, written_s=in_hand.now_s - (now_s - self._looked_s))
 
     def ended(self, request_ids: Iterable[str]) -> None:
         """These requests are gone."""

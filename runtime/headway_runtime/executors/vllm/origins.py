@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from headway_runtime.scheduling.origin import Origin
+from headway_runtime.policy import Policy, TrafficClass
+from headway_runtime.scheduling.origin import UNKNOWN, Call, Origin
+from headway_runtime.scheduling.priority import weighted_tokens
+from headway_runtime.scheduling.programs import Programs
 
 _REMEMBERED = 65_536
 """Most requests that are remembered: some end without a word."""
@@ -28,35 +31,78 @@ NOBODYS = Standing()
 
 
 class Origins:
-    """Standings by request id.
+    """Standings by request id, and the programs that requests are parts of.
 
     Until it is told how, it tells nobody apart.
+
+    Attributes:
+        programs: what is known of them.
     """
 
     def __init__(self) -> None:
+        self.programs = Programs()
         self._origin_of: Callable[[Any], Origin] | None = None
         self._standings: dict[str, Standing] = {}
+        self._calls: dict[str, Any] = {}
 
     def tells_by(self, origin_of: Callable[[Any], Origin]) -> None:
         """Tell by this function where vLLM's requests come from."""
         self._origin_of = origin_of
 
-    def arrived(self, request: Any) -> None:
-        """A request has come."""
-        if self._origin_of is None:
-            return
-        origin = self._origin_of(request)
-        if not origin.tenant:
+    def adopt(self, policy: Policy) -> None:
+        """Follow another policy: requests keep what they got when they came."""
+        self.programs.adopt(policy.priority)
+
+    def arrived(self, request: Any, promised: TrafficClass | None) -> None:
+        """A request has come; ``promised`` is its class."""
+        origin = UNKNOWN if self._origin_of is None else self._origin_of(request)
+        due_s = self._due_s(request, origin, promised)
+        if not origin.tenant and due_s is None:
             return
         if len(self._standings) >= _REMEMBERED:
             self._standings.clear()
-        self._standings[request.request_id] = Standing(origin.tenant)
+            self._calls.clear()
+        self._standings[request.request_id] = Standing(origin.tenant, due_s)
 
     def of(self, request_id: str) -> Standing:
         """What is known of a request."""
         return self._standings.get(request_id, NOBODYS)
 
-    def ended(self, request_ids: Iterable[str]) -> None:
+    def admitted(self, request_id: str, now_s: float) -> None:
+        """A request runs; the time is in seconds since the epoch."""
+        if request_id in self._calls:
+            self.programs.served(request_id, 0, now_s)
+
+    def ended(self, request_ids: Iterable[str], now_s: float) -> None:
         """These requests are gone."""
         for each in request_ids:
             self._standings.pop(each, None)
+            call = self._calls.pop(each, None)
+            if call is not None:
+                self.programs.served(each, _service(call), now_s)
+                self.programs.ended((each,), now_s)
+
+    def _due_s(self, request: Any, origin: Origin, promised: TrafficClass | None) -> float | None:
+        """When a request is due in the order of background work, where its class does not say."""
+        has_objective = promised is not None and (
+            promised.ttft_ms is not None or promised.deadline_s is not None
+        )
+        call = origin.call
+        if call is None and has_objective:
+            return None
+        name, arrival_s = request.request_id, request.arrival_time
+        due_s = self.programs.arrived(name, origin.tenant, call, arrival_s)
+        if call is not None:
+            self._calls[name] = request
+        return None if has_objective and not _has_deadline(call) else due_s
+
+
+def _has_deadline(call: Call | None) -> bool:
+    return call is not None and call.deadline_s is not None
+
+
+def _service(request: Any) -> float:
+    """Weighted tokens that a request was served."""
+    cached = max(0, getattr(request, "num_cached_tokens", 0))
+    prompt_tokens = min(request.num_prompt_tokens, request.num_computed_tokens) - cached
+    return weighted_tokens(max(0, prompt_tokens), request.num_output_tokens)

@@ -47,6 +47,7 @@ class WaitingRoom:
                 policy, self._late, self._stand_still.misfits, self.origins
             )
             self.tenancy.declare(policy)
+            self.origins.adopt(policy)
         waiting = self._scheduler.waiting
         is_same_order = _order_of(before) == _order_of(policy)
         if orders(before) and not orders(policy):
@@ -74,11 +75,17 @@ class WaitingRoom:
             raise RuntimeError("no policy was adopted")
         return self.tenancy.view(time.monotonic(), self._classifier.waiting)
 
-    def queued(self) -> Queued:
-        """What waits, for those who let requests in."""
+    def queued(self, free_slots: int) -> Queued:
+        """What waits, for those who let requests in.
+
+        Args:
+            free_slots: how many more requests may run.
+        """
         front = self.look(admits=True).front if self._scheduler.waiting else ()
         waits = self.tenancy
-        return Queued(front, waits.waiting_by_class, waits.drain.tokens_per_s)
+        return Queued(
+            front, waits.waiting_by_class, waits.drain.per_s, free_slots, waits.turnover.per_s
+        )
 
     def apply(self, plan: StepPlan) -> None:
         """Put the queue in the plan's order."""
@@ -103,7 +110,7 @@ class WaitingRoom:
     def added(self, request: Any) -> None:
         """VLLM has appended a request to its queue."""
         self._queue.added()
-        self.origins.arrived(request)
+        self.origins.arrived(request, self.class_of(request))
         self._waits(request)
 
     def scheduled(self, output: Any) -> None:
@@ -130,11 +137,12 @@ class WaitingRoom:
     def ended(self, request_ids: Iterable[str]) -> None:
         """These are gone."""
         gone = tuple(request_ids)
+        self.tenancy.turnover.count(len(gone))
         if self._classifier is not None:
             self._classifier.forget(gone)
         self._late.difference_update(gone)
         self._stand_still.misfits.difference_update(gone)
-        self.origins.ended(gone)
+        self.origins.ended(gone, time.time())
 
     def class_of(self, request: Any) -> TrafficClass | None:
         """The request's class, None when it has no objective."""
@@ -143,6 +151,7 @@ class WaitingRoom:
     def admitted(self, request_id: str) -> bool:
         """A request runs. Returns whether its TTFT was given up."""
         self._stand_still.misfits.discard(request_id)
+        self.origins.admitted(request_id, time.time())
         return request_id in self._late
 
     def _put_in_order(self, request_ids: Iterable[str]) -> None:
