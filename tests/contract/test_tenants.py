@@ -12,7 +12,7 @@ from vllm.v1.request import RequestStatus
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.policy import Tenant, TrafficClass, WhenUnmet
 from headway_runtime.scheduling.admission import Board
-from headway_runtime.scheduling.origin import Origin
+from headway_runtime.scheduling.origin import Call, Origin
 from tests.contract.engines import policy
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -176,3 +176,26 @@ def test_who_waits_is_known_anew_when_classes_change(make: Any) -> None:
     assert sum(tenancy.waiting_by_class.values()) == len(engine.waiting)
     serve(engine)
     assert len(engine.admitted) == 80
+
+
+def test_of_programs_that_wait_the_one_served_least_goes_first(make: Any) -> None:
+    engine = shared(make, classes=(), max_batch_size=1)
+    engine.scheduler._headway._executor.room.origins.tells_by(
+        lambda request: Origin("t", Call(request.request_id.partition("-")[0]))
+    )
+    for number in range(5):
+        engine.add(f"long-{number}", prompt_tokens=1_500, output_tokens=40)
+        for _ in engine.run():
+            pass
+    engine.add("running-1", prompt_tokens=64, output_tokens=20)
+    engine.step()
+    engine.add("long-5", prompt_tokens=64)
+    engine.add("new-1", prompt_tokens=64)
+    for _ in engine.run():
+        pass
+    assert engine.admitted[-2:] == ["new-1", "long-5"]
+    programs = engine.scheduler._headway._executor.room.origins.programs
+    known = programs.program("t", "long")
+    assert known is not None
+    assert known.service_tokens == 5 * (1_500 + 2 * 40) + 64 + 2 * OUTPUT_TOKENS
+    assert not known.under_way

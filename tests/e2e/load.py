@@ -32,6 +32,7 @@ class Outcome:
         tokens: streamed chunks that held text.
         error: empty when the stream ended properly, else what the client saw.
         ended_s: monotonic time at which it was over.
+        retry_after: what the answer said of when to try again; empty if nothing.
         streaming: set when its first token has come.
     """
 
@@ -40,6 +41,7 @@ class Outcome:
     tokens: int = 0
     error: str = ""
     ended_s: float = 0.0
+    retry_after: str = ""
     streaming: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -54,6 +56,7 @@ class Load:
         max_tokens: length of each answer; the end-of-text token is ignored.
         traffic_class: sent as ``vllm_xargs.headway_class`` when not empty.
         prompts: taken in turn.
+        api_key: sent as the bearer token when not empty.
         patience_s: for how long a refused connection is tried again, as clients do. A pod that
             misses two probes on a busy machine is out of service for a moment.
     """
@@ -64,6 +67,7 @@ class Load:
     max_tokens: int = 64
     traffic_class: str = ""
     prompts: Sequence[str] = PROMPTS
+    api_key: str = ""
     patience_s: float = 0.0
     outcomes: list[Outcome] = field(default_factory=list)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -113,10 +117,13 @@ class Load:
         """Send a request. Returns whether no connection came about, so that nothing was asked."""
         try:
             async with self._session.post(
-                f"{self.base_url}/v1/chat/completions", json=self._body(prompt)
+                f"{self.base_url}/v1/chat/completions",
+                json=self._body(prompt),
+                headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else None,
             ) as answer:
                 if answer.status != 200:
                     outcome.error = f"HTTP {answer.status}"
+                    outcome.retry_after = answer.headers.get("Retry-After", "")
                 else:
                     await self._read_stream(answer, outcome)
         except aiohttp.ClientConnectorError as error:

@@ -111,8 +111,8 @@ class PriorityCoefficients:
 
     Attributes:
         base: counts what its program was served so far: less is better.
-        depth: counts how deep in its program it is.
-        progress: counts how much of its program is left.
+        depth: counts how near the end of its program it is.
+        progress: counts whether the rest of its program waits for it.
         learn: whether engines tune them to the programs they see.
     """
 

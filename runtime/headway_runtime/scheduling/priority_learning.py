@@ -7,6 +7,10 @@ coefficients move to the better one if the difference is more than noise.
 
 Sides take turns of many programs rather than dividing them evenly: programs of both would stand in
 one queue, and the side that ranks its own higher would win at the expense of the other one.
+
+A round takes some 3,000 programs. In simulation 60,000 programs gained 0 to 3 % of the mean time of
+a program; where programs declare nothing, short ones paid for it (mean stretch up to 16 % more). So
+it is off unless a policy asks for it.
 """
 
 from __future__ import annotations
@@ -130,7 +134,7 @@ class PriorityLearning:
             served_s: time since each was first served, likewise; more than 0.
         """
         self.mean_stretch += (there_s / served_s - self.mean_stretch) / MEAN_OVER_PROGRAMS
-        if not self._declared.learn or side // 2 != self._trial_number:
+        if side // 2 != self._trial_number:
             return
         fares = self._trial.fares
         fares[side % 2].add(there_s, served_s)

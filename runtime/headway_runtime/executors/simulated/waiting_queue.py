@@ -206,8 +206,9 @@ class WaitingQueue:
             return None
         name, tenant = request.request_id, arrival.origin.tenant
         due_s = self.programs.arrived(name, tenant, call, arrival.at)
-        has_deadline = call is not None and call.deadline_s is not None
-        return None if has_objective and not has_deadline else due_s
+        program = self.programs.program(tenant, call.program) if call is not None else None
+        has_deadline = program is not None and program.deadline_s is not None
+        return due_s if has_deadline or not has_objective else None
 
     def _waits(self, request: Request) -> None:
         known = self.seen(request)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from headway_runtime.policy import Policy, TrafficClass
-from headway_runtime.scheduling.origin import UNKNOWN, Call, Origin
+from headway_runtime.scheduling.origin import UNKNOWN, Origin
 from headway_runtime.scheduling.priority import weighted_tokens
 from headway_runtime.scheduling.programs import Programs
 
@@ -60,8 +60,8 @@ class Origins:
         if not origin.tenant and due_s is None:
             return
         if len(self._standings) >= _REMEMBERED:
+            self.ended(list(self._calls), request.arrival_time)
             self._standings.clear()
-            self._calls.clear()
         self._standings[request.request_id] = Standing(origin.tenant, due_s)
 
     def of(self, request_id: str) -> Standing:
@@ -92,13 +92,12 @@ class Origins:
             return None
         name, arrival_s = request.request_id, request.arrival_time
         due_s = self.programs.arrived(name, origin.tenant, call, arrival_s)
-        if call is not None:
-            self._calls[name] = request
-        return None if has_objective and not _has_deadline(call) else due_s
-
-
-def _has_deadline(call: Call | None) -> bool:
-    return call is not None and call.deadline_s is not None
+        if call is None:
+            return due_s
+        self._calls[name] = request
+        program = self.programs.program(origin.tenant, call.program)
+        has_deadline = program is not None and program.deadline_s is not None
+        return due_s if has_deadline or not has_objective else None
 
 
 def _service(request: Any) -> float:
