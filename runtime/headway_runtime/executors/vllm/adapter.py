@@ -57,7 +57,7 @@ class Adapter:
         self._chunk_limits = chunk_limits(scheduler)
         self._work = work_watch(scheduler) if self._chunk_limits is not None else None
         if self._work is not None:
-            self._work.charges = Charges(self.room.tenancy)
+            self._work.charges = Charges(self.room.tenancy, self.room.origins)
         self._running: RunningClasses | None = None
         self._changed: Limits | None = None
         self._ceilings = self._wanted = self._limits()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.tenancy import Served, Tenancy
 
-_Payer = tuple[str, TrafficClass | None]
+Payer = tuple[str, TrafficClass | None]
+"""A tenant, and the class of what it is charged for."""
 
 
 class Charges:
@@ -17,25 +19,26 @@ class Charges:
 
     Args:
         tenancy: where it is charged.
+        origins: is told what is computed for programs.
     """
 
-    def __init__(self, tenancy: Tenancy[Any]) -> None:
+    def __init__(self, tenancy: Tenancy[Any], origins: Origins) -> None:
         self._tenancy = tenancy
-        self._payers: dict[str, _Payer] = {}
-        self._decodes: dict[_Payer, int] = {}
+        self._origins = origins
+        self._payers: dict[str, Payer] = {}
+        self._decodes: dict[Payer, int] = {}
 
-    def prompt(
-        self, tenant: str, traffic_class: TrafficClass | None, tokens: int, *, is_late: bool
-    ) -> None:
+    def prompt(self, request_id: str, payer: Payer, tokens: int, *, is_late: bool) -> None:
         """Prompt tokens of a request were computed."""
-        has_ttft = traffic_class is not None and traffic_class.ttft_ms is not None
+        tenant, promised = payer
+        has_ttft = promised is not None and promised.ttft_ms is not None
         served = Served(tokens, is_background=is_late or not has_ttft)
-        self._tenancy.served(tenant, traffic_class, served)
+        self._tenancy.served(tenant, promised, served)
+        self._origins.computed(request_id, tokens)
 
-    def decodes(self, request_id: str, tenant: str, traffic_class: TrafficClass | None) -> None:
+    def decodes(self, request_id: str, payer: Payer) -> None:
         """A request gets a token in each step from now on."""
         self.decodes_no_more(request_id)
-        payer = (tenant, traffic_class)
         self._payers[request_id] = payer
         self._decodes[payer] = self._decodes.get(payer, 0) + 1
 

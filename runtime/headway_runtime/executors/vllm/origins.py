@@ -73,13 +73,18 @@ class Origins:
         if request_id in self._calls:
             self.programs.served(request_id, 0, now_s)
 
+    def computed(self, request_id: str, prompt_tokens: int) -> None:
+        """Prompt tokens of a request were computed; what a cache saved is no service."""
+        if request_id in self._calls:
+            self.programs.served(request_id, weighted_tokens(prompt_tokens, 0))
+
     def ended(self, request_ids: Iterable[str], now_s: float) -> None:
         """These requests are gone."""
         for each in request_ids:
             self._standings.pop(each, None)
             call = self._calls.pop(each, None)
             if call is not None:
-                self.programs.served(each, _service(call), now_s)
+                self.programs.served(each, weighted_tokens(0, call.num_output_tokens), now_s)
                 self.programs.ended((each,), now_s)
 
     def _due_s(self, request: Any, origin: Origin, promised: TrafficClass | None) -> float | None:
@@ -98,10 +103,3 @@ class Origins:
         program = self.programs.program(origin.tenant, call.program)
         has_deadline = program is not None and program.deadline_s is not None
         return due_s if has_deadline or not has_objective else None
-
-
-def _service(request: Any) -> float:
-    """Weighted tokens that a request was served."""
-    cached = max(0, getattr(request, "num_cached_tokens", 0))
-    prompt_tokens = min(request.num_prompt_tokens, request.num_computed_tokens) - cached
-    return weighted_tokens(max(0, prompt_tokens), request.num_output_tokens)

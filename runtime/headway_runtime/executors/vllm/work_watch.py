@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from headway_runtime.executors.vllm.charges import Charges
+from headway_runtime.executors.vllm.charges import Charges, Payer
 from headway_runtime.executors.vllm.origins import NOBODYS, Standing
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.decode_clock import DecodeClocks
@@ -37,6 +37,11 @@ class _Request:
     standing: Standing = NOBODYS
     first_token_s: float | None = None
     expected_s: float | None = None
+
+    @property
+    def payer(self) -> Payer:
+        """Who is charged for it."""
+        return self.standing.tenant, self.traffic_class
 
     @property
     def tpot_s(self) -> float | None:
@@ -177,8 +182,8 @@ class WorkWatch:
     def _charge(charges: Charges, chunks: Iterable[tuple[_Request, int]]) -> None:
         charges.stepped()
         for known, chunk in chunks:
-            tenant = known.standing.tenant
-            charges.prompt(tenant, known.traffic_class, chunk, is_late=known.is_late)
+            name = known.request.request_id
+            charges.prompt(name, known.payer, chunk, is_late=known.is_late)
 
     def looked_at(self, tokens: dict[str, int], at_s: float, epoch_s: float) -> None:
         """The output of a step came at this time; after vLLM has taken it in."""
@@ -207,7 +212,7 @@ class WorkWatch:
             request.num_computed_tokens,
         )
         if self.charges is not None:
-            self.charges.decodes(name, known.standing.tenant, known.traffic_class)
+            self.charges.decodes(name, known.payer)
 
     def _first_token_came(self, name: str, known: _Request, at_s: float, epoch_s: float) -> None:
         known.first_token_s = at_s
