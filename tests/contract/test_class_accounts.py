@@ -136,6 +136,8 @@ def test_a_paused_session_is_left_out(make: Any) -> None:
     send(engine, "session", "free", output_tokens=2, resumable=True)
     while engine.scheduler.num_waiting_for_streaming_input == 0:
         engine.step()
+    assert (engine.totals["free"], engine.under_way) == ((0, 0), 1)
+    finish(engine, ["session"])
     assert (engine.totals["free"], engine.under_way) == ((0, 0), 0)
 
 
@@ -198,7 +200,7 @@ def test_after_thousands_of_requests_that_end_in_any_way_nothing_is_left(make: A
     for _ in engine.run(5000):
         pass
     assert engine.under_way == 0
-    assert engine.scheduler._headway._executor._queue._lanes._lane_of == {}
+    assert engine.scheduler._headway._executor.room._queue._lanes._lane_of == {}
     assert engine.record.failed_total == 0
     for requests, attained in engine.totals.values():
         assert 0 <= attained <= requests

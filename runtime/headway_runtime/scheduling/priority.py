@@ -20,10 +20,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headway_runtime.policy import PriorityCoefficients
+from headway_runtime.scheduling.order import NO_DEADLINE_S
 
 HORIZON_S = 600.0
-"""Work of priority 0 is due so long after its arrival, work of priority 1 at once. The same as of
-work without a deadline in general, see :mod:`order`."""
+"""Work of priority 0 is due so long after work of priority 1 that came with it."""
 
 OUTPUT_WEIGHT = 2
 """An output token is so many times the service of a prompt token. Close enough to what they cost,
@@ -122,6 +122,11 @@ def priority(weights: Weights, terms: Terms) -> float:
     return min(1.0, max(0.0, value))
 
 
-def due_s(arrival_s: float, priority_of_it: float) -> float:
-    """When work without a deadline is due, on the clock of ``arrival_s``."""
-    return arrival_s + HORIZON_S * (1 - priority_of_it)
+def due_s(arrival_s: float, weights: Weights, terms: Terms) -> float:
+    """When work without a deadline is due, on the clock of ``arrival_s``.
+
+    Work that is in no program is due when any work without a deadline is; the rest by how much more
+    or less its priority is.
+    """
+    ahead = priority(weights, terms) - priority(weights, FIRST)
+    return arrival_s + NO_DEADLINE_S - HORIZON_S * ahead

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from headway_runtime.policy import PriorityCoefficients
 from headway_runtime.scheduling.origin import Call
-from headway_runtime.scheduling.priority import FIRST, due_s, priority
+from headway_runtime.scheduling.priority import FIRST, due_s
 from headway_runtime.scheduling.priority_learning import PriorityLearning
 from headway_runtime.scheduling.program_shelf import ProgramShelf
 from headway_runtime.scheduling.program_state import Position, Program, ProgramKey, RunningCall
@@ -85,12 +85,12 @@ class Programs:
         for each in self._shelf.idle_before(arrival_s - self._idle_s):
             self._forget(each)
         if call is None:
-            return due_s(arrival_s, priority(self.learning.weights, FIRST))
+            return due_s(arrival_s, self.learning.weights, FIRST)
         known = self._running.get(request_id)
         if known is not None:
             return known.due_s
         if len(self._running) >= MOST_RUNNING:
-            return due_s(arrival_s, priority(self.learning.weights, FIRST))
+            return due_s(arrival_s, self.learning.weights, FIRST)
         program = self._begin((tenant, call.program), arrival_s)
         position = program.enter(request_id, call)
         due = self._due_s(program, position, arrival_s)
@@ -136,7 +136,7 @@ class Programs:
 
     def _due_s(self, program: Program, position: Position, arrival_s: float) -> float:
         if program.deadline_s is None:
-            return due_s(arrival_s, priority(program.weights, position.terms))
+            return due_s(arrival_s, program.weights, position.terms)
         calls = program.ended_calls + PRIOR_CALLS
         call_s = (program.served_s + PRIOR_CALLS * self.mean_call_s) / calls
         # Not before it came: the past would let it overtake what has waited for ever.

@@ -2,7 +2,8 @@
 
 Three sockets lead to one application, and each serves its own routes: the port for policies, which
 a NetworkPolicy keeps for the operator, the port for probes and metrics, and the unix socket for the
-engine container's ``preStop``.
+engine container's ``preStop``. What is told of single requests is on the first one, where people
+get through ``kubectl port-forward``: other pods need not see whose requests there are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from http import HTTPStatus
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from headway_runtime.exchange.refusal_counts import read_counts
 from headway_runtime.exchange.statistics_file import SLOTS
 from headway_runtime.policy import MAX_PAYLOAD_BYTES
 from headway_runtime.sidecar.acceptance import Outcome
@@ -23,6 +25,7 @@ from headway_runtime.sidecar.draining import Draining
 from headway_runtime.sidecar.engines import read_engines
 from headway_runtime.sidecar.metrics import PodCollector, PodView
 from headway_runtime.sidecar.policies import Policies
+from headway_runtime.sidecar.request_routes import ONE_REQUEST, REQUESTS, RequestRoutes
 from headway_runtime.sidecar.settings import Settings
 from headway_runtime.sidecar.status import status_document
 
@@ -133,6 +136,7 @@ class Sidecar:
             outcomes=dict(self._policies.outcomes),
             draining=bool(self._draining),
             now_ns=time.time_ns(),
+            refusals=read_counts(self._settings.run_dir),
         )
 
 
@@ -143,24 +147,31 @@ def create_application(settings: Settings) -> web.Application:
         client_max_size=2 * MAX_PAYLOAD_BYTES + 1, middlewares=[_own_routes_only(settings)]
     )
     application.add_routes(sidecar.routes())
+    application.add_routes(RequestRoutes(settings).routes())
     application.cleanup_ctx.append(sidecar.follow_config_map)
     return application
 
 
 def _own_routes_only(settings: Settings) -> Callable[..., Awaitable[web.StreamResponse]]:
     served = {
-        settings.policy_port: {"/v1/policy", "/v1/status"},
+        settings.policy_port: {"/v1/policy", "/v1/status", REQUESTS, ONE_REQUEST},
         settings.metrics_port: {"/startedz", "/readyz", "/metrics"},
         str(settings.socket): {"/drain"},
     }
 
     @web.middleware
     async def middleware(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        if request.path not in served.get(_socket_of(request), ()):
+        if served.get(_socket_of(request), frozenset()).isdisjoint(_paths(request)):
             raise web.HTTPNotFound
         return await handler(request)
 
     return middleware
+
+
+def _paths(request: web.Request) -> tuple[str, ...]:
+    """The path, and the one of the route that it leads to."""
+    resource = request.match_info.route.resource
+    return (request.path,) if resource is None else (request.path, resource.canonical)
 
 
 def _socket_of(request: web.Request) -> int | str | None:

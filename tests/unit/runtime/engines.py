@@ -61,6 +61,7 @@ def scheduler_output(tokens: int, new: Any = (), preempted: Any = None) -> Any:
         preempted_req_ids=preempted,
         scheduled_new_reqs=[SimpleNamespace(req_id=name) for name in new],
         scheduled_cached_reqs=SimpleNamespace(resumed_req_ids=set()),
+        num_scheduled_tokens=dict.fromkeys(new, 1),
     )
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headway_runtime.exchange.histogram import bucket_of
 from headway_runtime.executors.vllm.class_accounts import ClassAccounts
+from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.policy import Policy, TrafficClass
 from tests.unit.runtime.engines import core_output, request
 from tests.unit.runtime.policies import policy
@@ -28,6 +29,7 @@ class Bench:
     def __init__(self, in_force: Policy | None = POLICY) -> None:
         self.accounts = ClassAccounts()
         self.accounts.adopt(in_force)
+        self.histories = RequestHistories(self.accounts)
         self.requests: dict[str, Any] = {}
 
     def arrive(self, name: str, kind: str | None = "chat", at: float = 0.0, **other: Any) -> None:
@@ -35,18 +37,18 @@ class Bench:
         for field, value in other.items():
             setattr(made, field, value)
         self.requests[name] = made
-        self.accounts.arrived(made)
+        self.histories.arrived(made, nanoseconds(at))
 
     def tokens(self, at: float, *names: str, count: int = 1, end: str | None = None) -> Any:
         for name in names:
             if name in self.requests:
                 self.requests[name].num_output_tokens += count
         outputs = [core_output(name, count, end) for name in names]
-        return self.accounts.tokens_came({0: SimpleNamespace(outputs=outputs)}, nanoseconds(at))
+        return self.histories.tokens_came({0: SimpleNamespace(outputs=outputs)}, nanoseconds(at))
 
     def end(self, at: float, name: str, reason: str | None = "ABORT", **how: Any) -> None:
         self.requests[name].reason = reason
-        self.accounts.ended([self.requests[name]], nanoseconds(at), **{"by_client": True, **how})
+        self.histories.ended([self.requests[name]], nanoseconds(at), **{"by_client": True, **how})
 
     def totals(self, name: str = "chat") -> tuple[int, int]:
         entry = self.accounts.table.entry(name)
@@ -127,7 +129,7 @@ def test_what_clients_give_up_is_left_out() -> None:
     bench.tokens(0.1, "running")
     bench.end(0.2, "waiting")
     bench.end(0.2, "running")
-    assert (bench.totals(), len(bench.accounts)) == ((0, 0), 0)
+    assert (bench.totals(), len(bench.histories)) == ((0, 0), 0)
 
 
 def test_what_the_engine_gives_up_by_itself_is_missed() -> None:
@@ -169,12 +171,12 @@ def test_a_request_that_ends_without_a_token_is_measured_to_its_end() -> None:
     assert (bench.totals(), bench.ratios("chat", "ttft")) == ((2, 1), [])
 
 
-def test_requests_without_a_class_are_not_followed() -> None:
+def test_requests_without_a_class_count_nowhere() -> None:
     bench = Bench()
     bench.arrive("none", None)
     bench.arrive("unknown", "unknown")
-    assert len(bench.accounts) == 0
     bench.tokens(0.1, "none", "unknown", end="STOP")
+    assert [bench.totals(name) for name in ("chat", "batch", "free")] == [(0, 0)] * 3
 
 
 def test_the_default_class_is_a_class() -> None:
@@ -184,16 +186,19 @@ def test_the_default_class_is_a_class() -> None:
     assert bench.totals("free") == (1, 1)
 
 
-def test_without_a_policy_nothing_is_followed() -> None:
+def test_without_a_policy_there_is_nothing_to_count_under() -> None:
     bench = Bench(None)
     bench.arrive("r")
-    assert len(bench.accounts) == 0
+    bench.tokens(0.1, "r", end="STOP")
+    assert len(bench.histories) == 0
 
 
 def test_sessions_are_left_out() -> None:
     bench = Bench()
     bench.arrive("session", resumable=True)
-    assert len(bench.accounts) == 0
+    bench.tokens(0.1, "session")
+    bench.end(0.2, "session", "STOP")
+    assert (bench.totals(), bench.ratios("chat", "ttft")) == ((0, 0), [])
 
 
 def test_a_request_is_held_against_what_was_promised_when_it_arrived() -> None:
@@ -211,7 +216,7 @@ def test_a_request_of_a_class_that_is_gone_counts_nowhere() -> None:
     bench.accounts.adopt(policy(1, 1, 2, classes=(BATCH,)))
     bench.tokens(0.1, "r")
     bench.tokens(0.2, "r", end="STOP")
-    assert (bench.totals("batch"), len(bench.accounts)) == ((0, 0), 0)
+    assert (bench.totals("batch"), len(bench.histories)) == ((0, 0), 0)
 
 
 def test_a_change_of_policy_keeps_the_totals_of_classes_that_stay() -> None:
@@ -243,8 +248,8 @@ def test_requests_that_end_without_a_word_do_not_pile_up() -> None:
         bench.arrive(f"r{number}")
         if number >= 10:
             bench.requests.pop(f"r{number - 10}").reason = "STOP"
-    assert len(bench.accounts) < 600
-    assert len(bench.accounts._without_token) == len(bench.accounts)
+    assert len(bench.histories) < 600
+    assert len(bench.histories._under_way.without_token) == len(bench.histories)
 
 
 events = st.one_of(
@@ -272,11 +277,11 @@ def test_whatever_happens_nothing_stays_when_all_have_ended(history: Any) -> Non
             bench.tokens(at, alive.pop(0), end=value)
         elif alive:
             bench.end(at, alive.pop(), by_client=value)
-        assert len(bench.accounts) <= len(alive)
+        assert len(bench.histories) <= len(alive)
         for name in ("chat", "batch", "free"):
             if bench.accounts.table.entry(name) is not None:
                 requests, attained = bench.totals(name)
                 assert 0 <= attained <= requests <= number
     for name in alive:
         bench.tokens(99.0, name, end="STOP")
-    assert (len(bench.accounts), bench.accounts._without_token) == (0, set())
+    assert (len(bench.histories), bench.histories._under_way.without_token) == (0, set())

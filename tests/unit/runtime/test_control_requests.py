@@ -12,10 +12,11 @@ import pytest
 from headway_runtime.exchange import policy_file, statistics_file
 from headway_runtime.executors.vllm import control as control_module
 from headway_runtime.executors.vllm import journal as journal_module
-from headway_runtime.executors.vllm.class_accounts import ClassAccounts
 from headway_runtime.executors.vllm.policy_watch import PolicyWatch
+from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.policy import Mode, TrafficClass, encode
+from headway_runtime.scheduling.plan import StepPlan
 from tests.unit.runtime.control_bench import Bench
 from tests.unit.runtime.engines import core_output, request, scheduler_output
 from tests.unit.runtime.policies import policy
@@ -131,7 +132,7 @@ def test_an_error_in_the_accounts_costs_no_request(
     bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.arrive("before")
-    monkeypatch.setattr(ClassAccounts, "arrived", lambda *_: 1 / 0)
+    monkeypatch.setattr(RequestHistories, "arrived", lambda *_: 1 / 0)
     for number in range(3):
         bench.arrive(f"r{number}")
     bench.run_step(core_output("before", reason="STOP"))
@@ -182,7 +183,7 @@ def test_time_that_arrivals_take_is_in_the_plugins_share(
         time.sleep(0.01)
 
     bench.run_step()
-    monkeypatch.setattr(ClassAccounts, "arrived", slow)
+    monkeypatch.setattr(RequestHistories, "arrived", slow)
     bench.arrive("r")
     bench.run_step()
     assert bench.record.plugin_ns >= 10_000_000
@@ -193,3 +194,16 @@ def test_a_policy_file_is_taken_by_an_engine_that_runs_stock(tmp_path: Path) -> 
     policy_file.write(tmp_path / policy_file.FILE_NAME, encode(policy(1, 1, 1, classes=CLASSES)))
     bench.run_step()
     assert (set(bench.classes), bench.record.generation) == ({"chat", "batch"}, 0)
+
+
+@pytest.mark.parametrize(("mode", "given_up"), [(Mode.ACT, True), (Mode.SHADOW, False)])
+def test_a_ttft_that_a_plan_gives_up_is_in_the_history(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, mode: Mode, given_up: bool
+) -> None:
+    bench.publish(2, classes=CLASSES, mode=mode)
+    bench.scheduler.requests = {"r": bench.arrive("r")}
+    limits = bench.adapter.ceilings
+    monkeypatch.setattr(bench.control, "planner", lambda *_: StepPlan(limits, late=("r",)))
+    bench.run_step()
+    followed = bench.control._journal._histories._under_way.requests["r"]
+    assert (followed.history.summary().given_up_ns > 0) == given_up

@@ -144,7 +144,7 @@ async def test_a_body_that_is_too_large_is_not_read(client: Client) -> None:
 @pytest.mark.parametrize(
     ("socket", "paths"),
     [
-        ("policy_port", {"/v1/policy", "/v1/status"}),
+        ("policy_port", {"/v1/policy", "/v1/status", "/requests"}),
         ("metrics_port", {"/startedz", "/readyz", "/metrics"}),
         ("unix", {"/drain"}),
     ],
@@ -154,9 +154,16 @@ async def test_each_socket_serves_its_own_routes_only(
 ) -> None:
     ask = getattr(client, socket)
     methods = {"/v1/policy": "PUT", "/drain": "POST"}
-    for path in ("/v1/policy", "/v1/status", "/startedz", "/readyz", "/metrics", "/drain", "/"):
+    others = ("/startedz", "/readyz", "/metrics", "/drain", "/")
+    for path in ("/v1/policy", "/v1/status", "/requests", *others):
         status, _ = await ask(methods.get(path, "GET"), path)
         assert (status == 404) == (path not in paths), path
+
+
+@pytest.mark.parametrize("socket", ["metrics_port", "unix", "policy_port"])
+async def test_only_the_policy_port_tells_of_single_requests(client: Client, socket: str) -> None:
+    status, text = await getattr(client, socket)("GET", "/requests/chatcmpl-7")
+    assert (status, "No request with this id" in text) == (404, socket == "policy_port")
 
 
 async def test_it_has_started_and_is_ready_with_its_first_policy(start: Any) -> None:

@@ -102,21 +102,32 @@ def test_an_output_token_is_served_twice_as_much_as_a_prompt_token() -> None:
     assert weighted_tokens(100, 10) == 120
 
 
-@given(shares, st.integers(0, 10**9), st.integers(0, 10**6))
-def test_waiting_changes_no_priority(value: float, arrival: int, later: int) -> None:
-    early, late = due_s(float(arrival), value), due_s(float(arrival + later), value)
+WEIGHTS = Weights.of(PriorityCoefficients())
+terms = st.builds(Terms, shares, shares, shares)
+
+
+@given(terms, st.integers(0, 10**9), st.integers(0, 10**6))
+def test_waiting_changes_no_priority(found: Terms, arrival: int, later: int) -> None:
+    early, late = (due_s(float(at), WEIGHTS, found) for at in (arrival, arrival + later))
     assert late - early == pytest.approx(later, abs=1e-3)
 
 
-@given(shares, shares, st.integers(0, 10**9))
+@given(terms, terms, st.integers(0, 10**9))
 def test_nothing_is_overtaken_by_what_comes_a_horizon_later(
-    one: float, other: float, arrival: int
+    one: Terms, other: Terms, arrival: int
 ) -> None:
-    assert due_s(float(arrival), one) <= due_s(arrival + HORIZON_S, other)
+    late = due_s(arrival + HORIZON_S, WEIGHTS, other)
+    assert due_s(float(arrival), WEIGHTS, one) <= late + 1e-3
 
 
-def test_the_horizon_is_that_of_all_work_without_deadline() -> None:
-    assert HORIZON_S == NO_DEADLINE_S
+def test_what_is_in_no_program_is_due_like_all_work_without_a_deadline() -> None:
+    assert due_s(5.0, WEIGHTS, FIRST) == 5.0 + NO_DEADLINE_S
+
+
+@given(terms, terms)
+def test_a_higher_priority_is_due_earlier(one: Terms, other: Terms) -> None:
+    if priority(WEIGHTS, one) > priority(WEIGHTS, other):
+        assert due_s(0.0, WEIGHTS, one) < due_s(0.0, WEIGHTS, other)
 
 
 def test_coefficients_of_nothing_rank_nothing() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headway_runtime.policy import PriorityCoefficients
 from headway_runtime.scheduling import programs as module
+from headway_runtime.scheduling.order import NO_DEADLINE_S
 from headway_runtime.scheduling.origin import Call
 from headway_runtime.scheduling.priority import HORIZON_S
 from headway_runtime.scheduling.programs import FIRST_CALL_S, MOST_PROGRAMS, Programs
@@ -53,7 +54,7 @@ def test_work_without_a_program_is_due_like_the_first_call_of_one() -> None:
     programs = Programs()
     alone = programs.arrived("r", "t", None, START_S) - START_S
     assert alone == Client(programs).send()[1]
-    assert 0 < alone < HORIZON_S
+    assert alone == NO_DEADLINE_S
     assert programs.program_count == 1
 
 
@@ -127,7 +128,8 @@ def test_calls_that_are_done_are_not_to_come() -> None:
         for i, each in enumerate(steps)
     ]
     assert due == sorted(set(due), reverse=True)
-    assert due[-1] == 0
+    # From the middle to the end: half of what priorities are worth.
+    assert due[-1] == NO_DEADLINE_S - HORIZON_S / 2
 
 
 def test_what_the_program_waits_for_goes_before_its_other_calls() -> None:
@@ -251,8 +253,8 @@ def test_a_program_ranks_all_its_calls_by_the_coefficients_it_began_with() -> No
     client = Client(programs)
     client.run()
     programs.adopt(PriorityCoefficients(0, 0, 100))
-    assert client.send()[1] > 0
-    assert Client(programs, "new").send()[1] == 0
+    assert client.send()[1] > NO_DEADLINE_S
+    assert Client(programs, "new").send()[1] == NO_DEADLINE_S
 
 
 def test_programs_that_are_forgotten_are_what_is_learnt_from() -> None:

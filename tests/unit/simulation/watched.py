@@ -11,6 +11,7 @@ from headway_runtime.executors.simulated.pipeline import Launched
 from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 from headway_runtime.policy import Mode, Policy, Scope, Stamp, TrafficClass
+from headway_runtime.scheduling.admission import Refusal
 from headway_runtime.scheduling.view import Limits
 
 CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)
@@ -33,7 +34,15 @@ class Watch:
         self.steps: list[Launched] = []
         self.tokens: dict[str, list[float]] = {}
         self.requests: dict[str, Request] = {}
+        self.received_at: dict[str, float] = {}
+        self.refusals: dict[int, tuple[Arrival, Refusal]] = {}
         self._made, self._blocks = made, blocks
+
+    def received(self, request: Request) -> None:
+        self.received_at[request.request_id] = self._made.now_s
+
+    def refused(self, arrival: Arrival, number: int, refusal: Refusal) -> None:
+        self.refusals[number] = (arrival, refusal)
 
     def launched(self, launched: Launched, waiting: int) -> None:
         assert waiting == len(self._made._waiting)

@@ -10,15 +10,21 @@ from typing import Any, TypeVar
 
 from vllm.version import __version__ as engine_version
 
-from headway_runtime.exchange import policy_file, statistics_file
+from headway_runtime.exchange import history_file, policy_file, statistics_file
 from headway_runtime.exchange.statistics_record import EngineState, Header
 from headway_runtime.executors.vllm.adapter import Adapter
+from headway_runtime.executors.vllm.class_accounts import ClassAccounts
+from headway_runtime.executors.vllm.connection import connect
 from headway_runtime.executors.vllm.control import StepControl
+from headway_runtime.executors.vllm.followed import TenantOf, one_tenant
 from headway_runtime.executors.vllm.gpu_utilisation import GpuUtilisation
+from headway_runtime.executors.vllm.history_log import HistoryLog
 from headway_runtime.executors.vllm.journal import Journal
 from headway_runtime.executors.vllm.policy_watch import PolicyWatch
+from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.executors.vllm.support import UnsupportedEngineError, choose_adapter
+from headway_runtime.executors.vllm.tracing import request_spans
 from headway_runtime.scheduling.view import Limits
 
 _LOGGER = logging.getLogger("vllm.headway")
@@ -38,14 +44,36 @@ def attach(scheduler: Any) -> StepControl:
     adapter, stock_reason = _adapter(scheduler, run_dir)
     ceilings = adapter.ceilings if adapter is not None else _stock_limits(scheduler)
     header = _header(scheduler, ceilings, stock_reason)
+    if adapter is not None and run_dir is not None:
+        connect(adapter, Path(run_dir), header.rank)
     _LOGGER.info("Headway %s", _announcement(ceilings, stock_reason))
     return StepControl(
         executor=adapter,
         ceilings=ceilings,
         watch=PolicyWatch(Path(run_dir or os.devnull) / policy_file.FILE_NAME),
-        journal=Journal(_writer(run_dir, header), header, GpuUtilisation(os.environ)),
+        journal=_journal(scheduler, run_dir, header, _tenant_of(adapter)),
         load=lambda: _load(scheduler),
     )
+
+
+def _tenant_of(adapter: Adapter | None) -> TenantOf:
+    if adapter is None:
+        return one_tenant
+    origins = adapter.room.origins
+    return lambda request: origins.of(request.request_id).tenant
+
+
+def _journal(scheduler: Any, run_dir: str | None, header: Header, tenant_of: TenantOf) -> Journal:
+    classes = ClassAccounts()
+    spans = _ask(lambda: request_spans(scheduler.vllm_config), None)
+    log = HistoryLog(_history_writer(run_dir, header.rank), spans)
+
+    def is_in_engine(request: Any) -> bool:
+        return scheduler.requests.get(request.request_id) is request
+
+    histories = RequestHistories(classes, log, tenant_of, is_in_engine)
+    writer = _writer(run_dir, header)
+    return Journal(writer, header, GpuUtilisation(os.environ), classes, histories)
 
 
 def _adapter(scheduler: Any, run_dir: str | None) -> tuple[Adapter | None, str]:
@@ -117,6 +145,17 @@ def _writer(run_dir: str | None, header: Header) -> statistics_file.StatisticsWr
     except Exception:
         # Whatever it is, the engine serves without them.
         _LOGGER.exception("Headway writes no statistics")
+        return None
+
+
+def _history_writer(run_dir: str | None, rank: int) -> history_file.HistoryWriter | None:
+    if run_dir is None:
+        return None
+    try:
+        return history_file.HistoryWriter(Path(run_dir) / history_file.file_name(rank))
+    except Exception:
+        # Whatever it is, the engine serves without them.
+        _LOGGER.exception("Headway writes no histories of requests")
         return None
 
 

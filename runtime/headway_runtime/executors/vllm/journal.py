@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from headway_runtime.exchange.statistics_file import StatisticsWriter
 from headway_runtime.exchange.statistics_record import EngineState, Header, Load
-from headway_runtime.exchange.step_record import StepRecord
+from headway_runtime.exchange.step_record import Decision, StepRecord
 from headway_runtime.executors.vllm.class_accounts import ClassAccounts
 from headway_runtime.executors.vllm.gpu_utilisation import GpuSample, GpuUtilisation
+from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.step_account import (
     Decided,
     Ended,
@@ -23,7 +24,7 @@ from headway_runtime.executors.vllm.step_account import (
 from headway_runtime.policy import Policy
 
 CLASSES_PERIOD_NS = 250_000_000
-"""Classes that have changed are written this often, rather than with every step."""
+"""Classes that have changed, and histories, are written this often rather than with every step."""
 
 
 class Journal:
@@ -36,16 +37,25 @@ class Journal:
         writer: the statistics file; None keeps no account of anything.
         header: what the file says about the engine.
         gpus: asked how busy the GPUs are.
+        classes: what becomes of requests, by class.
+        histories: follows requests, and tells ``classes``.
     """
 
     def __init__(
-        self, writer: StatisticsWriter | None, header: Header, gpus: GpuUtilisation | None = None
+        self,
+        writer: StatisticsWriter | None,
+        header: Header,
+        gpus: GpuUtilisation | None = None,
+        classes: ClassAccounts | None = None,
+        histories: RequestHistories | None = None,
     ) -> None:
         self._writer = writer
         self._header = header
         self._gpus = gpus
         self._gpu_sample = GpuSample()
-        self._classes = ClassAccounts()
+        self._classes = classes or ClassAccounts()
+        # One that follows nobody yet counts as false.
+        self._histories = RequestHistories(self._classes) if histories is None else histories
         self._in_flight: deque[tuple[Any, Decided, int]] = deque()
         self._last_end_ns = 0
         self._classes_written_ns = 0
@@ -59,8 +69,8 @@ class Journal:
 
     @property
     def requests_under_way(self) -> int:
-        """Requests of a class that have arrived and not ended."""
-        return len(self._classes)
+        """Requests that have arrived and not ended."""
+        return len(self._histories)
 
     def adopt(self, policy: Policy | None) -> None:
         """Follow another policy."""
@@ -68,8 +78,12 @@ class Journal:
         self._write_classes()
 
     def arrived(self, request: Any) -> None:
-        """The engine has taken in a request."""
-        self._classes.arrived(request)
+        """The engine has taken in a request, or a part of a session."""
+        self._histories.arrived(request, time.time_ns())
+
+    def given_up(self, request_ids: Iterable[str]) -> None:
+        """These requests wait, and cannot keep their TTFT any more."""
+        self._histories.given_up(request_ids, time.time_ns())
 
     def scheduled(
         self, output: Any, decided: Decided, tell_load: Callable[[], EngineLoad], returned_ns: int
@@ -85,6 +99,10 @@ class Journal:
         if not self._in_flight:
             # Else the step before has just been looked at, which wrote it.
             self._write_load(tell_load())
+        plan = decided.plan if decided.decision is Decision.ACT else None
+        if plan is not None and plan.late:
+            self.given_up(plan.late)
+        self._histories.scheduled(output, plan.reasons if plan is not None else (), time.time_ns())
         plugin_ns = decided.plan_ns + time.monotonic_ns() - returned_ns
         self._in_flight.append((output, decided, plugin_ns))
 
@@ -104,7 +122,7 @@ class Journal:
         """
         now_ns, load = time.time_ns(), tell_load()
         decided, plugin_ns = self._take(output)
-        tokens, gone = self._classes.tokens_came(outputs, now_ns)
+        tokens, gone = self._histories.tokens_came(outputs, now_ns)
         # A step without tokens only flushes aborted requests: no model ran.
         if decided is not None and output.total_num_scheduled_tokens > 0:
             plugin_ns += self._unaccounted_ns
@@ -120,6 +138,7 @@ class Journal:
         # The last step before the engine falls idle leaves nothing unwritten.
         if load.running == 0 or ended_ns - self._classes_written_ns >= CLASSES_PERIOD_NS:
             self._write_classes()
+            self._histories.write(now_ns)
             self._classes_written_ns = ended_ns
         self._last_end_ns = ended_ns
         # Writing takes part in the share too; this step's record is out, so the next one has it.
@@ -133,7 +152,9 @@ class Journal:
             requests: vLLM's requests.
             by_client: whether their clients may have asked for it.
         """
-        self._classes.ended(requests, time.time_ns(), by_client=by_client)
+        now_ns = time.time_ns()
+        self._histories.ended(requests, now_ns, by_client=by_client)
+        self._histories.write(now_ns)
         self._write_classes()
 
     def took(self, plugin_ns: int) -> None:
@@ -156,6 +177,7 @@ class Journal:
         self._writer = None
         # Nobody tells it any more which requests have ended.
         self._classes = ClassAccounts()
+        self._histories = RequestHistories(self._classes)
 
     def _take(self, output: Any) -> tuple[Decided | None, int]:
         while self._in_flight:

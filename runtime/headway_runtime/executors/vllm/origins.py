@@ -19,12 +19,18 @@ class Standing(NamedTuple):
 
     Attributes:
         tenant: whose it is; empty for all who cannot be told apart.
-        due_s: when it is due although its class says nothing of it, seconds since the epoch; None
-            where the class alone decides.
+        program_due_s: when its program has it due, seconds since the epoch; None if it is in none.
+        has_deadline: whether its program has a deadline to keep.
     """
 
     tenant: str = ""
-    due_s: float | None = None
+    program_due_s: float | None = None
+    has_deadline: bool = False
+
+    def due_s(self, promised: TrafficClass | None) -> float | None:
+        """When it is due by its program; None where its class decides."""
+        has_objective = promised is not None and promised.deadline_s is not None
+        return self.program_due_s if self.has_deadline or not has_objective else None
 
 
 NOBODYS = Standing()
@@ -53,16 +59,15 @@ class Origins:
         """Follow another policy: requests keep what they got when they came."""
         self.programs.adopt(policy.priority)
 
-    def arrived(self, request: Any, promised: TrafficClass | None) -> None:
-        """A request has come; ``promised`` is its class."""
+    def arrived(self, request: Any) -> None:
+        """A request has come."""
         origin = UNKNOWN if self._origin_of is None else self._origin_of(request)
-        due_s = self._due_s(request, origin, promised)
-        if not origin.tenant and due_s is None:
+        if origin == UNKNOWN:
             return
         if len(self._standings) >= _REMEMBERED:
             self.ended(list(self._calls), request.arrival_time)
             self._standings.clear()
-        self._standings[request.request_id] = Standing(origin.tenant, due_s)
+        self._standings[request.request_id] = self._standing(request, origin)
 
     def of(self, request_id: str) -> Standing:
         """What is known of a request."""
@@ -87,19 +92,12 @@ class Origins:
                 self.programs.served(each, weighted_tokens(0, call.num_output_tokens), now_s)
                 self.programs.ended((each,), now_s)
 
-    def _due_s(self, request: Any, origin: Origin, promised: TrafficClass | None) -> float | None:
-        """When a request is due in the order of background work, where its class does not say."""
-        has_objective = promised is not None and (
-            promised.ttft_ms is not None or promised.deadline_s is not None
-        )
-        call = origin.call
-        if call is None and has_objective:
-            return None
-        name, arrival_s = request.request_id, request.arrival_time
-        due_s = self.programs.arrived(name, origin.tenant, call, arrival_s)
+    def _standing(self, request: Any, origin: Origin) -> Standing:
+        call, name = origin.call, request.request_id
         if call is None:
-            return due_s
+            return Standing(origin.tenant)
         self._calls[name] = request
+        due_s = self.programs.arrived(name, origin.tenant, call, request.arrival_time)
         program = self.programs.program(origin.tenant, call.program)
         has_deadline = program is not None and program.deadline_s is not None
-        return due_s if has_deadline or not has_objective else None
+        return Standing(origin.tenant, due_s, has_deadline)

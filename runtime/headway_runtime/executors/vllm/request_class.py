@@ -75,11 +75,12 @@ class Classifier:
         name = request.request_id
         found = MISFIT
         if name not in self._misfits:
+            promised = self.traffic_class(request)
             found = urgency(
                 request.arrival_time,
-                self.traffic_class(request),
+                promised,
                 is_late=name in self._late,
-                due_s=self._origins.of(name).due_s,
+                due_s=self._origins.of(name).due_s(promised),
             )
         self._urgencies[name] = found
         return found
@@ -94,17 +95,17 @@ class Classifier:
         status, known = self._waiting.get(name, (None, None))
         if known is not None and status is request.status and known.arrival_s == arrival_s:
             return known
-        tenant, due_s = self._origins.of(name)
+        standing, promised = self._origins.of(name), self.traffic_class(request)
         found = WaitingRequest(
             name,
             arrival_s,
-            self.traffic_class(request),
+            promised,
             readiness(request),
             request.num_tokens - request.num_computed_tokens,
             name in self._late,
             name in self._misfits,
-            tenant,
-            due_s,
+            standing.tenant,
+            standing.due_s(promised),
         )
         if found.readiness is Readiness.READY:
             if len(self._waiting) >= _REMEMBERED:

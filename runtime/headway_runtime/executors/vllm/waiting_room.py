@@ -110,7 +110,7 @@ class WaitingRoom:
     def added(self, request: Any) -> None:
         """VLLM has appended a request to its queue."""
         self._queue.added()
-        self.origins.arrived(request, self.class_of(request))
+        self.origins.arrived(request)
         self._waits(request)
 
     def scheduled(self, output: Any) -> None:

@@ -251,5 +251,5 @@ def _prefill(name: str, known: _Request) -> Prefill:
         traffic_class=known.traffic_class,
         is_late=known.is_late,
         tenant=known.standing.tenant,
-        due_s=known.standing.due_s,
+        due_s=known.standing.due_s(known.traffic_class),
     )
