@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway_runtime.scheduling.plan import Reason
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.view import Limits
 
 

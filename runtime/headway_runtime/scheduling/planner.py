@@ -19,8 +19,9 @@ from headway_runtime.scheduling.lateness import late_requests
 from headway_runtime.scheduling.lazy import Remembered, merged
 from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes, place
-from headway_runtime.scheduling.plan import Placement, Reason, StepPlan
+from headway_runtime.scheduling.plan import Placement, StepPlan
 from headway_runtime.scheduling.prefill_budget import decide_prefill
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.reserve import kv_is_short, may_start, most_running
 from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest, Work
 

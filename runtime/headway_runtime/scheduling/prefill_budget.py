@@ -12,8 +12,8 @@ from math import inf
 from typing import NamedTuple
 
 from headway_runtime.scheduling.candidates import Candidate
-from headway_runtime.scheduling.plan import Reason
 from headway_runtime.scheduling.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.slack import step_time_target
 from headway_runtime.scheduling.step_size import (
     MOST_FLOOR_TOKENS,

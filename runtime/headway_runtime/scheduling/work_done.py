@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from headway_runtime.scheduling.plan import Reason
+from headway_runtime.scheduling.reason import Reason
 
 MOST_TENANTS = 64
 """Groups that are told apart by tenant; further tenants of a class count together."""

@@ -18,8 +18,9 @@ from headway_runtime.scheduling.class_limits import (
 )
 from headway_runtime.scheduling.lazy import Lazy
 from headway_runtime.scheduling.order import urgency_of
-from headway_runtime.scheduling.plan import HoldBack, LetIn, Reason, Stay
+from headway_runtime.scheduling.plan import HoldBack, LetIn, Stay
 from headway_runtime.scheduling.planner import plan_step
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.view import (
     Lane,
     Limits,

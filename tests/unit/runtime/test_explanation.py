@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headway_runtime.scheduling.explanation import explain
 from headway_runtime.scheduling.lifecycle import State
-from headway_runtime.scheduling.plan import Reason
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.request_summary import RequestSummary, Yielded
 from headway_runtime.scheduling.work_done import OTHERS, REASONS
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.scheduling.lifecycle import LIVE, IllegalTransitionError, State, follow
-from headway_runtime.scheduling.plan import Reason
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.request_history import MOST_YIELDED_TO, RequestHistory
 from headway_runtime.scheduling.request_summary import RequestSummary, Yielded
 from headway_runtime.scheduling.work_done import (

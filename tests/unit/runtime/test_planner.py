@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.plan import Reason
 from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest
 
 CEILINGS = Limits(8192, 256)

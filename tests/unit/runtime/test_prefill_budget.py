@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway_runtime.scheduling.plan import Reason, StepPlan
+from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import plan_step
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.step_size import (
     LEAST_FLOOR_TOKENS,

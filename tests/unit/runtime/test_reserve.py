@@ -9,8 +9,9 @@ import pytest
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.candidates import Candidate, candidates
 from headway_runtime.scheduling.pace import has_pace
-from headway_runtime.scheduling.plan import Reason, StepPlan
+from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import plan_step
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.reserve import may_start, most_running
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Limits, StepView, TokenDue, WaitingRequest, Work

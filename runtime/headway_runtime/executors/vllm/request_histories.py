@@ -16,7 +16,7 @@ from headway_runtime.executors.vllm.history_log import HistoryLog
 from headway_runtime.executors.vllm.under_way import UnderWay
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.lifecycle import State
-from headway_runtime.scheduling.plan import Reason
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.request_history import RequestHistory
 from headway_runtime.scheduling.work_done import Group, WorkDone
 
