@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -94,14 +96,23 @@ def polling(read: Any, timeout_s: float, period_s: float = 0.25) -> Iterator[Any
 def pod_metrics(api_url: str, namespace: str, pod: str, port: int) -> dict[str, float]:
     """Metrics of a pod through the API server: ``name{label="value"}`` to value."""
     url = f"{api_url}/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/metrics"
-    with urllib.request.urlopen(url, timeout=60) as answer:
-        text = answer.read().decode()
+    text = _get(url)
     samples: dict[str, float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
             samples[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
     return samples
+
+
+def _get(url: str, tries: int = 3) -> str:
+    """What a pod answers. On a busy machine the way to it may be closed for a moment."""
+    for _ in range(tries - 1):
+        with contextlib.suppress(urllib.error.URLError):
+            return _get(url, tries=1)
+        time.sleep(1)
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return str(answer.read().decode())
 
 
 def ask(base_url: str, model: str, question: str, timeout_s: float = 60) -> str:
