@@ -65,6 +65,10 @@ bench-gpu: ## on a machine with a GPU and vLLM: BENCH="--scenarios ... --arms ..
 	@PYTHONPATH=runtime python3 -m headway_runtime.bench.server start --state $(BENCH_STATE) --shape $(SHAPE)
 	@PYTHONPATH=runtime python3 -m headway_runtime.bench.run --state $(BENCH_STATE) --out $(BENCH_STATE)/results $(BENCH)
 
+.PHONY: bench-classes
+bench-classes: environment ## classes, tenants and programs on a simulated engine, into docs/results/classes.json (7 minutes)
+	@$(PYTHON) -m headway_runtime.bench.class_figures --json docs/results/classes.json $(BENCH)
+
 .PHONY: bench-simulated
 bench-simulated: environment ## the same on a simulated GPU engine, to choose what to measure: BENCH="..."
 	@$(PYTHON) -m headway_runtime.bench.simulate --out $(BENCH_STATE)/simulated $(BENCH)

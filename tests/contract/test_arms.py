@@ -277,3 +277,23 @@ def test_an_engine_that_shuts_down_takes_its_arm_with_it(bench: Bench) -> None:
     assert pace.TPOT_MARGIN == 0
     bench.engine.scheduler.shutdown()
     assert margin == pace.TPOT_MARGIN > 0
+
+
+@pytest.mark.parametrize(
+    ("arm", "admitted"),
+    [
+        ("spf", ["short", "middle", "long"]),
+        ("vtc", ["long", "short", "middle"]),
+        ("plas", ["long", "short", "middle"]),
+        ("stock-32-fcfs", ["long", "short", "middle"]),
+    ],
+)
+def test_a_rule_of_admission_orders_what_waits(bench: Bench, arm: str, admitted: list[str]) -> None:
+    bench.seat(arm)
+    bench.engine.add("first", prompt_tokens=600)
+    bench.engine.step()
+    sizes = {"long": ("batch", 900), "short": ("interactive", 10), "middle": ("interactive", 100)}
+    for number, (name, (kind, tokens)) in enumerate(sizes.items()):
+        bench.engine.add(name, kind, prompt_tokens=tokens, arrival_s=0.001 * number)
+    list(bench.engine.run())
+    assert bench.engine.admitted[1:] == admitted

@@ -2,12 +2,14 @@
 
 Arms without a planner run vLLM's own decisions: the plug-in's control is replaced by one that has
 no engine to plan for. Rivals of Headway's planner plan in its place, through the same plug-in.
+Other orders of admission are vLLM's own decisions on a queue that was put in order before.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,16 @@ from vllm.version import __version__ as engine_version
 
 from headway_runtime.bench.arms import Arm, Order, Seating
 from headway_runtime.bench.arms_file import ArmsFile
-from headway_runtime.bench.rivals.choice import rival_of
+from headway_runtime.bench.rivals.choice import rival_of, rule_of
+from headway_runtime.bench.rule_in_vllm import RuleInVllm
 from headway_runtime.bench.static_batch import StaticBatch
 from headway_runtime.bench.step_log import StepLog, StepTimes
+from headway_runtime.exchange.tenant_seal import TenantSeal
 from headway_runtime.executors.vllm.attachment import RUN_DIR_VARIABLE, attach
 from headway_runtime.executors.vllm.control import StepControl
 from headway_runtime.executors.vllm.plugin import HeadwayScheduler
 from headway_runtime.executors.vllm.request_class import CLASS_KEY
+from headway_runtime.executors.vllm.request_origin import origin_of
 
 _LOGGER = logging.getLogger("vllm.headway")
 
@@ -52,6 +57,8 @@ class ArmScheduler(HeadwayScheduler):
         self._seating: Seating | None = None
         self._in_force = ExitStack()
         self._batch: StaticBatch | None = None
+        self._rule: RuleInVllm | None = None
+        self._seal = TenantSeal.of_run(Path(os.environ[RUN_DIR_VARIABLE]))
         self._budget = self.max_num_scheduled_tokens
         # What holds admission back has another name from 0.31 on.
         self._admission = next(
@@ -68,6 +75,8 @@ class ArmScheduler(HeadwayScheduler):
             self._look_for_another_arm()
         if self._seating is not None:
             request.priority = self._seating.priorities.get(_class_of(request), 0)
+        if self._rule is not None:
+            self._rule.arrived(request)
         super().add_request(request)
 
     def schedule(self, *args: Any, **kwargs: Any) -> Any:
@@ -75,6 +84,8 @@ class ArmScheduler(HeadwayScheduler):
         if self._batch is not None:
             limit = self._batch.limit(self.requests, self.waiting)
             setattr(self, self._admission, limit or self._admitted)
+        if self._rule is not None:
+            self._rule.arrange(self.waiting, self.requests, time.time())
         if self._steps is None:
             return super().schedule(*args, **kwargs)
         self._steps.entered()
@@ -87,6 +98,8 @@ class ArmScheduler(HeadwayScheduler):
         # budget is taken back.
         if self._steps is not None:
             self._steps.decided(self, scheduler_output)
+        if self._rule is not None:
+            self._rule.stepped(scheduler_output.num_scheduled_tokens, time.time())
         super()._update_after_schedule(scheduler_output)
 
     def get_grammar_bitmask(self, scheduler_output: Any) -> Any:
@@ -100,13 +113,19 @@ class ArmScheduler(HeadwayScheduler):
         if self._steps is not None:
             self._steps.ended(scheduler_output)
         outputs = super().update_from_output(scheduler_output, model_runner_output)
+        if self._rule is not None:
+            stepped = scheduler_output.num_scheduled_tokens
+            self._rule.ended([each for each in stepped if each not in self.requests])
         if self._steps is not None and not self.has_unfinished_requests():
             self._steps.idle()
         return outputs
 
     def finish_requests(self, request_ids: Any, finished_status: Any) -> Any:
         """End requests from outside of a step; see ``SchedulerInterface.finish_requests``."""
+        before = set(self.requests) if self._rule is not None else set()
         ended = super().finish_requests(request_ids, finished_status)
+        if self._rule is not None:
+            self._rule.ended(before - set(self.requests))
         if self._steps is not None and not self.has_unfinished_requests():
             self._steps.idle()
         return ended
@@ -122,6 +141,11 @@ class ArmScheduler(HeadwayScheduler):
             return
         self._seating = seating
         self._seat(seating.arm)
+        rule = rule_of(seating.arm, seating.weights)
+        if rule is not None:
+            self._rule = RuleInVllm(rule, lambda request: origin_of(request, self._seal))
+        else:
+            self._rule = None
         if self._steps is not None:
             self._steps.serial = seating.serial
         self._arms.applied(seating)

@@ -32,6 +32,13 @@ SARATHI_TBTS_MS = (15, 30, 100)
 NIYAMA_ALPHA_MS = 8
 """For each remaining prompt token, as in the code of Niyama's authors."""
 
+RULES = ("vtc", "plas", "atlas", "spf")
+"""Virtual token counters, least attained service by program and by longest chain, shortest prompt
+first."""
+
+RULES_TOKEN_BUDGET = 512
+"""The static budget that is best over all scenarios of :mod:`headway_runtime.bench.scenarios`."""
+
 
 class Kind(str, enum.Enum):
     """Who decides what a step runs."""
@@ -48,6 +55,8 @@ class Kind(str, enum.Enum):
     """A planner after Niyama, from the classes' objectives."""
     ABLATION = "ablation"
     """Headway's planner with one part off."""
+    RULE = "rule"
+    """vLLM, with a static token budget and another order of admission."""
 
 
 class Order(str, enum.Enum):
@@ -72,6 +81,9 @@ class Arm:
         alpha_ms: what a remaining prompt token counts in the order of one after Niyama, likewise.
         part: part of Headway's planner that is off, a key of
             :data:`headway_runtime.bench.rivals.ablations.ABLATIONS`.
+        queued: open requests from which on vLLM refuses more (``--max-num-queued-reqs``); None
+            refuses nobody. A real engine has it from its start.
+        rule: order of admission, one of :data:`RULES`.
     """
 
     kind: Kind
@@ -82,30 +94,37 @@ class Arm:
     tbt_ms: int | None = None
     alpha_ms: int | None = None
     part: str | None = None
+    queued: int | None = None
+    rule: str | None = None
 
     @property
     def is_planned(self) -> bool:
         """Whether plans decide, Headway's or a rival's, and not vLLM."""
-        return self.kind not in (Kind.STOCK, Kind.STATIC_BATCH)
+        return self.kind not in (Kind.STOCK, Kind.STATIC_BATCH, Kind.RULE)
 
     @property
     def name(self) -> str:
         """Unique name, such as ``headway``, ``stock-512-fcfs-long512``, ``static-64``.
 
-        Or ``sarathi-30-priority``, ``niyama``, ``niyama-0``, ``headway-no-order``.
+        Or ``sarathi-30-priority``, ``niyama``, ``niyama-0``, ``headway-no-order``, ``vtc``,
+        ``stock-queued-256-priority``.
         """
-        if self.kind is Kind.HEADWAY:
-            return "headway"
-        if self.kind is Kind.STATIC_BATCH:
-            return f"static-{self.batch}"
-        if self.kind is Kind.ABLATION:
-            return f"headway-no-{self.part}"
-        if self.kind is Kind.NIYAMA:
-            return "niyama" if self.alpha_ms == NIYAMA_ALPHA_MS else f"niyama-{self.alpha_ms}"
-        if self.kind is Kind.SARATHI:
-            return f"sarathi-{self.tbt_ms}{'-priority' if self.order is Order.PRIORITY else ''}"
+        by_priority = "-priority" if self.order is Order.PRIORITY else ""
+        alpha = "" if self.alpha_ms == NIYAMA_ALPHA_MS else f"-{self.alpha_ms}"
+        budget = "" if self.token_budget == RULES_TOKEN_BUDGET else f"-{self.token_budget}"
         long_prefill = f"-long{self.long_prefill_threshold}" if self.long_prefill_threshold else ""
-        return f"stock-{self.token_budget}-{self.order.value}{long_prefill}"
+        stock = f"stock-{self.token_budget}-{self.order.value}{long_prefill}"
+        if self.queued is not None:
+            stock = f"stock-queued-{self.queued}{by_priority}"
+        return {
+            Kind.STOCK: stock,
+            Kind.STATIC_BATCH: f"static-{self.batch}",
+            Kind.HEADWAY: "headway",
+            Kind.SARATHI: f"sarathi-{self.tbt_ms}{by_priority}",
+            Kind.NIYAMA: f"niyama{alpha}",
+            Kind.ABLATION: f"headway-no-{self.part}",
+            Kind.RULE: f"{self.rule}{budget}",
+        }[self.kind]
 
 
 @dataclass(frozen=True)
@@ -116,11 +135,13 @@ class Seating:
         arm: the arm.
         serial: number of the run; the engine acknowledges it and writes it into its step log.
         priorities: priority of each class in order PRIORITY; smaller runs earlier.
+        weights: of tenants by name; whoever is not named has weight 1.
     """
 
     arm: Arm
     serial: int
     priorities: Mapping[str, int] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The document."""
@@ -136,7 +157,9 @@ class Seating:
         fields: dict[str, Any] = json.loads(text)
         arm = dict(fields["arm"])
         arm["kind"], arm["order"] = Kind(arm["kind"]), Order(arm["order"])
-        return cls(Arm(**arm), int(fields["serial"]), dict(fields["priorities"]))
+        return cls(
+            Arm(**arm), int(fields["serial"]), dict(fields["priorities"]), dict(fields["weights"])
+        )
 
 
 HEADWAY = Arm(Kind.HEADWAY)
@@ -183,7 +206,18 @@ def ablations() -> list[Arm]:
     return [Arm(Kind.ABLATION, part=part) for part in ABLATIONS]
 
 
+def rules() -> list[Arm]:
+    """Other orders of admission beside vLLM's own steps."""
+    return [_rule(name) for name in RULES]
+
+
+def _rule(name: str, budget: int = RULES_TOKEN_BUDGET) -> Arm:
+    return Arm(Kind.RULE, budget, rule=name)
+
+
 _STOCK = re.compile(r"stock-(\d+)-(fcfs|priority)(?:-long(\d+))?\Z")
+_QUEUED = re.compile(r"stock-queued-([1-9]\d*)(-priority)?\Z")
+_RULE = re.compile(rf"({'|'.join(RULES)})(?:-([1-9]\d*))?\Z")
 _STATIC = re.compile(r"static-(\d+)\Z")
 _SARATHI = re.compile(r"sarathi-([1-9]\d*)(-priority)?\Z")
 _NIYAMA = re.compile(r"niyama(?:-(\d+))?\Z")
@@ -202,7 +236,8 @@ def parse(name: str) -> Arm:
     if found is None:
         raise ValueError(
             f"unknown arm {name!r}; there are headway, stock-512-priority, static-64, sarathi-30, "
-            f"sarathi-30-priority, niyama, headway-no-{{{','.join(ABLATIONS)}}} ..."
+            f"sarathi-30-priority, niyama, {', '.join(RULES)}, vtc-2048, stock-queued-256, "
+            f"headway-no-{{{','.join(ABLATIONS)}}} ..."
         )
     return found
 
@@ -210,6 +245,11 @@ def parse(name: str) -> Arm:
 def _of_vllm(name: str) -> Arm | None:
     if stock := _STOCK.match(name):
         return Arm(Kind.STOCK, int(stock[1]), Order(stock[2]), int(stock[3] or 0))
+    if queued := _QUEUED.match(name):
+        order = Order.PRIORITY if queued[2] else Order.FCFS
+        return Arm(Kind.STOCK, RULES_TOKEN_BUDGET, order, queued=int(queued[1]))
+    if rule := _RULE.match(name):
+        return _rule(rule[1], int(rule[2] or RULES_TOKEN_BUDGET))
     if static := _STATIC.match(name):
         return Arm(Kind.STATIC_BATCH, batch=int(static[1]))
     return None
@@ -228,11 +268,12 @@ def _of_a_planner(name: str) -> Arm | None:
 
 
 def parse_all(names: Sequence[str]) -> list[Arm]:
-    """Arms by name; ``grid``, ``static``, ``rivals`` and ``ablations`` stand for all of theirs."""
+    """Arms by name; ``grid``, ``static``, ``rivals``, ``rules`` and so on are all of theirs."""
     groups = {
         "grid": grid(),
         "static": static_batches(),
         "rivals": rivals(),
         "ablations": ablations(),
+        "rules": rules(),
     }
     return [arm for name in names for arm in groups.get(name, ()) or [parse(name)]]

@@ -1,7 +1,7 @@
 """Sends a workload to an OpenAI-compatible server, each request at its time whatever happens.
 
-The loop is open: no request waits for an answer to another one. What fails is a result like any
-other.
+The loop is open: no request waits for an answer to another one, but for those of a program, which
+are sent when those they are after have been answered. What fails is a result like any other.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from headway_runtime.bench.closed_loop import sent_s
+from headway_runtime.bench.declared import declaration, headers
 from headway_runtime.bench.outcome import Ending, Outcome
 from headway_runtime.bench.prompts import prompt_token_ids
 from headway_runtime.bench.workload import Request
-from headway_runtime.executors.vllm.request_class import CLASS_KEY
 
 _REFUSALS = (429, 503)
 _MAX_DETAIL = 200
@@ -51,7 +52,7 @@ def body(request: Request, model: str) -> bytes:
             "stream": True,
             # A server that falls behind sends several tokens at once: its usage counts them.
             "stream_options": {"include_usage": True, "continuous_usage_stats": True},
-            "vllm_xargs": {CLASS_KEY: request.class_name},
+            "vllm_xargs": declaration(request),
         },
         separators=(",", ":"),
     ).encode("ascii")
@@ -60,10 +61,10 @@ def body(request: Request, model: str) -> bytes:
 async def offer(
     requests: Sequence[Request], bodies: Sequence[bytes], target: Target, start_s: float
 ) -> list[Outcome]:
-    """Offer requests in an open loop.
+    """Offer requests.
 
     Args:
-        requests: in order of arrival.
+        requests: in order of arrival; those that a request is after stand before it.
         bodies: what is sent for each.
         target: where they go.
         start_s: start of the run on the monotonic clock, which all processes share.
@@ -75,12 +76,34 @@ async def offer(
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=30)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-        tasks = []
+        tasks: list[asyncio.Task[Outcome]] = []
         for request, content in zip(requests, bodies, strict=True):
-            await _until(start_s + request.arrival_s)
             exchange = _Exchange(request, target, start_s)
-            tasks.append(asyncio.create_task(exchange.run(session, content)))
+            if request.after:
+                before = [tasks[index] for index in request.after]
+                sending = _when_answered(before, exchange, session, content)
+            else:
+                await _until(start_s + request.arrival_s)
+                sending = exchange.run(session, content, request.arrival_s)
+            tasks.append(asyncio.create_task(sending))
         return list(await asyncio.gather(*tasks))
+
+
+async def _when_answered(
+    before: Sequence[asyncio.Task[Outcome]],
+    exchange: _Exchange,
+    session: aiohttp.ClientSession,
+    content: bytes,
+) -> Outcome:
+    """Send a request when those it is after are complete; never when one of them is not."""
+    answers = await asyncio.gather(*before)
+    if any(each.ending is not Ending.COMPLETE for each in answers):
+        return exchange.unsent()
+    planned_s = sent_s(exchange.request, max(each.ended_s for each in answers))
+    if planned_s >= exchange.target.give_up_s:
+        return exchange.unsent()
+    await _until(exchange.start_s + planned_s)
+    return await exchange.run(session, content, planned_s)
 
 
 async def _until(time_s: float) -> None:
@@ -94,39 +117,50 @@ class _Exchange:
     """One request and its answer."""
 
     def __init__(self, request: Request, target: Target, start_s: float) -> None:
-        self._request = request
-        self._target = target
-        self._start_s = start_s
+        self.request = request
+        self.target = target
+        self.start_s = start_s
         self._token_s: list[float] = []
 
     def _now_s(self) -> float:
-        return time.monotonic() - self._start_s
+        return time.monotonic() - self.start_s
 
-    async def run(self, session: aiohttp.ClientSession, content: bytes) -> Outcome:
+    async def run(
+        self, session: aiohttp.ClientSession, content: bytes, planned_s: float
+    ) -> Outcome:
         sent_s = self._now_s()
         try:
-            async with asyncio.timeout(max(0.0, self._target.give_up_s - sent_s)):
+            async with asyncio.timeout(max(0.0, self.target.give_up_s - sent_s)):
                 ending, detail = await self._exchange(session, content)
         except TimeoutError:
             ending, detail = Ending.TIMED_OUT, ""
         except (aiohttp.ClientError, OSError, ValueError) as error:
             ending, detail = Ending.FAILED, f"{type(error).__name__}: {error}"
+        return self._outcome(planned_s, sent_s, ending, detail)
+
+    def unsent(self) -> Outcome:
+        now_s = self._now_s()
+        return self._outcome(now_s, now_s, Ending.UNSENT, "")
+
+    def _outcome(self, planned_s: float, sent_s: float, ending: Ending, detail: str) -> Outcome:
         return Outcome(
-            class_name=self._request.class_name,
-            prompt_tokens=self._request.prompt_tokens,
-            output_tokens=self._request.output_tokens,
-            planned_s=self._request.arrival_s,
+            class_name=self.request.class_name,
+            prompt_tokens=self.request.prompt_tokens,
+            output_tokens=self.request.output_tokens,
+            planned_s=planned_s,
             sent_s=sent_s,
             ending=ending,
-            ended_s=self._now_s(),
+            ended_s=sent_s if ending is Ending.UNSENT else self._now_s(),
             token_s=tuple(self._token_s),
             detail=detail[:_MAX_DETAIL],
+            tenant=self.request.tenant,
+            program=self.request.program,
         )
 
     async def _exchange(self, session: aiohttp.ClientSession, content: bytes) -> tuple[Ending, str]:
-        headers = {"Content-Type": "application/json"}
-        url = f"{self._target.url}/v1/completions"
-        async with session.post(url, data=content, headers=headers) as response:
+        url = f"{self.target.url}/v1/completions"
+        sent = {"Content-Type": "application/json", **headers(self.request)}
+        async with session.post(url, data=content, headers=sent) as response:
             if response.status in _REFUSALS:
                 return Ending.REFUSED, f"HTTP {response.status}"
             if response.status != 200:  # noqa: PLR2004 - HTTP's OK
@@ -142,7 +176,7 @@ class _Exchange:
                 if "error" in event:
                     return Ending.FAILED, json.dumps(event["error"])
                 self._came(event, now_s)
-        missing = self._request.output_tokens - len(self._token_s)
+        missing = self.request.output_tokens - len(self._token_s)
         if missing:
             return Ending.FAILED, f"{missing} tokens are missing"
         return Ending.COMPLETE, ""

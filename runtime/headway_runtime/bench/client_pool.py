@@ -7,10 +7,12 @@ import multiprocessing
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from headway_runtime.bench.client import Target, body, offer
+from headway_runtime.bench.closed_loop import components
 from headway_runtime.bench.outcome import Outcome
 from headway_runtime.bench.workload import Request
 
@@ -47,20 +49,43 @@ class ClientPool:
         self._pool.shutdown(cancel_futures=True)
 
     def offer(self, requests: Sequence[Request], target: Target) -> list[Outcome]:
-        """Offer requests in an open loop; returns one outcome a request, in the same order.
+        """Offer requests; returns one outcome a request, in the same order.
 
-        Each process takes every n-th request. All have the bodies ready before the first is sent.
+        Each process takes every n-th request or program. All have the bodies ready before the first
+        is sent.
         """
-        parts = [requests[first :: self._processes] for first in range(self._processes)]
+        parts = _parts(requests, self._processes)
         start_s = time.monotonic() + _SETTLE_S + _preparation_s(requests, self._processes)
         results = [
             each.result()
-            for each in [self._pool.submit(_offer_part, part, target, start_s) for part in parts]
+            for each in [
+                self._pool.submit(_offer_part, _relinked(requests, part), target, start_s)
+                for part in parts
+            ]
         ]
-        outcomes: list[Outcome | None] = [None] * len(requests)
-        for first, part in enumerate(results):
-            outcomes[first :: self._processes] = part
-        return [each for each in outcomes if each is not None]
+        outcomes: dict[int, Outcome] = {}
+        for part, of_part in zip(parts, results, strict=True):
+            outcomes.update(zip(part, of_part, strict=True))
+        return [outcomes[index] for index in range(len(requests))]
+
+
+def _parts(requests: Sequence[Request], processes: int) -> list[list[int]]:
+    """Indexes of the requests of each process; those that wait for one another are together."""
+    parts: list[list[int]] = [[] for _ in range(processes)]
+    process_of: dict[int, int] = {}
+    for index, first in enumerate(components(requests)):
+        process = process_of.setdefault(first, len(process_of) % processes)
+        parts[process].append(index)
+    return parts
+
+
+def _relinked(requests: Sequence[Request], part: Sequence[int]) -> list[Request]:
+    """The requests of a part, with the places in it of those they are after."""
+    place = {index: number for number, index in enumerate(part)}
+    return [
+        replace(requests[index], after=tuple(place[each] for each in requests[index].after))
+        for index in part
+    ]
 
 
 def _preparation_s(requests: Sequence[Request], processes: int) -> float:

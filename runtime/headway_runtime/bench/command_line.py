@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway_runtime.bench import scenarios
 from headway_runtime.bench.arms import Arm, parse, parse_all
+from headway_runtime.bench.catalogue import named
 from headway_runtime.bench.runs import Group, Run
 from headway_runtime.bench.scenarios import Offer, Scenario
 from headway_runtime.bench.workload import Workload
@@ -75,7 +75,7 @@ def read_settings(options: argparse.Namespace, begun_s: float) -> Settings:
     """
     groups = [
         Group(
-            scenarios=tuple(scenarios.named(each["scenarios"])),
+            scenarios=tuple(named(each["scenarios"])),
             arms=tuple(parse_all(each["arms"])),
             seeds=tuple(each["seeds"]),
             control=_arm(each.get("control")),
@@ -121,7 +121,7 @@ def parser(program: str, description: str | None) -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--out", type=Path, required=True, help="directory of results, one file a run")
     add("--plan", type=Path, help="JSON list of {scenarios, arms, seeds, control}, instead of:")
-    add("--scenarios", nargs="+", default=["load-70"], help="names, see scenarios.py")
+    add("--scenarios", nargs="+", default=["load-70"], help="names, see catalogue.py")
     add("--arms", nargs="+", default=["headway", "stock-512-priority"], help="names, see arms.py")
     add("--seeds", nargs="+", type=int, default=[1])
     add("--control", help="an arm that is run a second time, for the noise")
@@ -149,5 +149,5 @@ def engine_parser(program: str, description: str | None) -> argparse.ArgumentPar
 
 def _capacity(text: str) -> tuple[str, float]:
     name, _, value = text.partition("=")
-    scenarios.named([name])
+    named([name])
     return name, float(value)

@@ -15,7 +15,7 @@ from typing import Any
 from headway_runtime.bench.arms import APPLIED_FILE, ARM_FILE, Arm, Seating, priorities
 from headway_runtime.bench.arms_file import replace_text
 from headway_runtime.exchange import policy_file
-from headway_runtime.policy import Mode, Policy, Scope, Stamp, TrafficClass, encode
+from headway_runtime.policy import Mode, Policy, Scope, Stamp, Tenant, TrafficClass, encode
 
 _TIMEOUT_S = 30.0
 _POLL_S = 0.1
@@ -40,7 +40,12 @@ class Engine:
     run_dir: Path
 
     def seat(
-        self, arm: Arm, classes: Sequence[TrafficClass], serial: int, knock: Callable[[], None]
+        self,
+        arm: Arm,
+        classes: Sequence[TrafficClass],
+        serial: int,
+        knock: Callable[[], None],
+        tenants: Sequence[Tenant] = (),
     ) -> dict[str, Any]:
         """Put an arm in force.
 
@@ -49,6 +54,7 @@ class Engine:
             classes: the run's classes.
             serial: the run's number, higher than all before it.
             knock: sends a request and waits for its end; the engine changes arms when one comes.
+            tenants: the run's tenants.
 
         Returns:
             The engine's word.
@@ -56,9 +62,11 @@ class Engine:
         Raises:
             EngineError: it did not take the arm.
         """
-        if arm.is_planned:
-            policy_file.write(self.run_dir / policy_file.FILE_NAME, policy(classes, serial))
-        seating = Seating(arm, serial, priorities(classes))
+        # Whoever plans, the door tells tenants apart.
+        told = policy(classes, serial, tenants) if arm.is_planned else no_policy(serial, tenants)
+        policy_file.write(self.run_dir / policy_file.FILE_NAME, told)
+        weights = {each.name: each.weight for each in tenants}
+        seating = Seating(arm, serial, priorities(classes), weights)
         replace_text(self.run_dir / ARM_FILE, seating.to_json())
         until_s = time.monotonic() + _TIMEOUT_S
         while True:
@@ -106,13 +114,31 @@ class Engine:
             raise EngineError(f"{path}: {error}") from error
 
 
-def policy(classes: Sequence[TrafficClass], serial: int) -> bytes:
-    """Headway's policy for a run: its classes and nothing else, no limit, no tuned value."""
+def policy(classes: Sequence[TrafficClass], serial: int, tenants: Sequence[Tenant] = ()) -> bytes:
+    """Headway's policy for a run: its classes and tenants and nothing else, no tuned value.
+
+    Headers name the tenant, so that the benchmark needs no keys.
+    """
     return encode(
         Policy(
             scope=Scope(_SERVICE),
             stamp=Stamp(generation=1, epoch=1, counter=serial),
             mode=Mode.ACT,
             classes=tuple(classes),
+            tenants=tuple(tenants),
+            trust_headers=bool(tenants),
+        )
+    )
+
+
+def no_policy(serial: int, tenants: Sequence[Tenant]) -> bytes:
+    """The policy for a run without Headway: nobody is refused, tenants are told apart."""
+    return encode(
+        Policy(
+            scope=Scope(_SERVICE),
+            stamp=Stamp(generation=1, epoch=1, counter=serial),
+            mode=Mode.OFF,
+            tenants=tuple(tenants),
+            trust_headers=bool(tenants),
         )
     )

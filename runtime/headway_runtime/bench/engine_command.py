@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCHEDULER = "headway_runtime.bench.arm_scheduler.ArmScheduler"
+DOOR = "headway_runtime.door.middleware.Door"
 MODEL_NAME = "model"
 RUN_DIR = "run"
 STEP_LOG = "steps.f64"
@@ -27,6 +28,8 @@ class Start:
         port: where it listens.
         kv_blocks: KV blocks it is to have; None leaves it to vLLM.
         api_servers: processes that talk to clients; one may not keep up with a small model.
+        queued: open requests from which on vLLM refuses more, for the arms that are named after it;
+            None refuses nobody.
         extra: more arguments of vLLM's.
     """
 
@@ -34,6 +37,7 @@ class Start:
     port: int = 8100
     kv_blocks: int | None = None
     api_servers: int = 1
+    queued: int | None = None
     extra: tuple[str, ...] = ()
 
 
@@ -53,10 +57,13 @@ def command(model: Path, wanted: Start) -> list[str]:
         *("--model", str(model), "--load-format", "dummy", "--served-model-name", MODEL_NAME),
         *("--generation-config", "vllm", "--host", "127.0.0.1", "--port", str(wanted.port)),
         *("--scheduler-cls", SCHEDULER, "--async-scheduling", "--enable-prefix-caching"),
+        # It tells tenants apart, in all arms, and refuses requests where the policy says so.
+        *("--middleware", DOOR),
         *("--max-num-batched-tokens", str(MAX_BATCHED_TOKENS), "--max-num-seqs", str(MAX_SEQS)),
         # Its log of every request would cost all arms time that no user of theirs pays.
         "--disable-uvicorn-access-log",
         *limited,
+        *([] if wanted.queued is None else ["--max-num-queued-reqs", str(wanted.queued)]),
         *wanted.extra,
     ]
 

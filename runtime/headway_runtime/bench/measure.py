@@ -12,10 +12,14 @@ import numpy as np
 
 from headway_runtime.bench.analysis import summary
 from headway_runtime.bench.arms import Arm
+from headway_runtime.bench.classes.admission import admission_figures
+from headway_runtime.bench.classes.completions import completion_figures
+from headway_runtime.bench.classes.sharing import sharing_figures
 from headway_runtime.bench.client import Target
 from headway_runtime.bench.client_pool import ClientPool
 from headway_runtime.bench.engine import Engine
 from headway_runtime.bench.gpu_use import GpuUse
+from headway_runtime.bench.hidden import restored, shown
 from headway_runtime.bench.outcome import Ending, Outcome
 from headway_runtime.bench.plan_figures import latest_record, plan_figures
 from headway_runtime.bench.requests_table import table
@@ -73,14 +77,17 @@ class Bench:
         Raises:
             EngineError: the engine could not be made ready.
         """
+        whole, workload = workload, shown(arm, workload)
         self.engine.reset_prefix_cache()
-        word = self.engine.seat(arm, workload.classes, serial, lambda: self._knock(workload))
+        word = self.engine.seat(
+            arm, workload.classes, serial, lambda: self._knock(workload), workload.tenants
+        )
         self.engine.reset_prefix_cache()
         target = Target(self.engine.url, self.model, give_up_s)
         before = latest_record(self.engine.run_dir)
         begun_s = time.monotonic()
         with GpuUse() as gpu:
-            outcomes = self.clients.offer(workload.requests, target)
+            outcomes = restored(whole, self.clients.offer(workload.requests, target))
         # What was given up is out of the engine too, and its steps are written.
         self.engine.reset_prefix_cache()
         plans = plan_figures(before, latest_record(self.engine.run_dir))
@@ -108,10 +115,12 @@ def result_of(run: Run, workload: Workload, loaded: Loaded) -> Result:
         ``offered_tokens_per_s``), on what (``engine_version``, ``engine_started_s``, which tells
         engine processes apart, ``async_scheduling``, ``gpu``), the figures of
         :func:`analysis.summary`, :func:`step_figures.step_figures` and
-        :func:`plan_figures.plan_figures`, and all requests as a
-        :func:`requests_table.table`.
+        :func:`plan_figures.plan_figures`, those about classes, tenants and programs of
+        :mod:`classes.admission`, :mod:`classes.sharing` and :mod:`classes.completions` (None
+        without tenants, without programs), and all requests as a :func:`requests_table.table`.
     """
-    outcomes = loaded.outcomes
+    outcomes, classes = loaded.outcomes, workload.classes
+    has_programs = any(each.program for each in workload.requests)
     return {
         "name": run.name,
         "shape": run.shape,
@@ -126,14 +135,19 @@ def result_of(run: Run, workload: Workload, loaded: Loaded) -> Result:
         "async_scheduling": loaded.engine["async_scheduling"],
         "gpu": loaded.gpu,
         "gpu_busy_percent": loaded.gpu_busy_percent,
-        "classes": [asdict(each) for each in workload.classes],
+        "classes": [asdict(each) for each in classes],
         "duration_s": workload.duration_s,
         "offered_tokens_per_s": _offered(workload),
         "errors": _errors(outcomes),
-        "summary": summary(outcomes, workload.classes, workload.duration_s),
+        "summary": summary(outcomes, classes, workload.duration_s),
         "steps": step_figures(loaded.steps),
         "plans": loaded.plans,
-        "requests": table(outcomes, workload.classes),
+        "admission": admission_figures(outcomes, classes),
+        "sharing": sharing_figures(outcomes, workload.tenants, classes)
+        if workload.tenants
+        else None,
+        "programs": completion_figures(outcomes) if has_programs else None,
+        "requests": table(outcomes, classes),
     }
 
 

@@ -17,6 +17,8 @@ class Ending(str, enum.Enum):
     """Any other error, or an answer with too few tokens."""
     TIMED_OUT = "timed-out"
     """It was given up."""
+    UNSENT = "unsent"
+    """It was never sent: a request that it waits for has not become complete."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,14 @@ class Outcome:
         class_name: its traffic class.
         prompt_tokens: length of its prompt.
         output_tokens: tokens that it asked for.
-        planned_s: when it was to be sent.
+        planned_s: when it was to be sent; of one that waits for others, from when they had ended.
         sent_s: when it was sent.
         ending: how it ended.
         ended_s: when it ended.
         token_s: when each token came, in order; tokens that came together have equal times.
         detail: what the client saw if it did not complete, empty otherwise.
+        tenant: who sent it; empty where nobody is told apart.
+        program: the program that it is a part of; empty for none.
     """
 
     class_name: str
@@ -44,6 +48,8 @@ class Outcome:
     ended_s: float
     token_s: tuple[float, ...] = ()
     detail: str = ""
+    tenant: str = ""
+    program: str = ""
 
     @property
     def ttft_s(self) -> float | None:

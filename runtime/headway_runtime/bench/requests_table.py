@@ -15,7 +15,7 @@ def table(outcomes: Sequence[Outcome], classes: Sequence[TrafficClass]) -> Mappi
     """One list a column, one entry a request, in order of arrival.
 
     ``class`` indexes ``class_names``; times are milliseconds but for ``sent_s`` and ``latency_s``;
-    a time that was not measured is None.
+    a time that was not measured is None. ``tenant`` and ``program`` are there where any is told.
     """
     names = [each.name for each in classes]
     promised = {each.name: each for each in classes}
@@ -31,7 +31,13 @@ def table(outcomes: Sequence[Outcome], classes: Sequence[TrafficClass]) -> Mappi
         "tpot_ms": [_ms(o.tpot_s, 2) for o in outcomes],
         "latency_s": [round(o.latency_s, 3) for o in outcomes],
         "longest_gap_ms": [_ms(_longest_gap_s(o)) for o in outcomes],
+        **_told("tenant", [o.tenant for o in outcomes]),
+        **_told("program", [o.program for o in outcomes]),
     }
+
+
+def _told(column: str, names: list[str]) -> dict[str, list[str]]:
+    return {column: names} if any(names) else {}
 
 
 def _longest_gap_s(outcome: Outcome) -> float | None:

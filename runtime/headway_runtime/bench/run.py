@@ -33,7 +33,12 @@ def main(arguments: list[str]) -> int:
         return 1
     settings = read_settings(options, begun_s)
     done = results.done([options.out, *options.done])
-    runs = pending(settings.groups, engine.shape, done, engine.kv_blocks)
+    runs = [
+        run
+        for run in pending(settings.groups, engine.shape, done, engine.kv_blocks)
+        # vLLM's own limit is of the process: it would refuse in every arm.
+        if run.arm.queued == engine.queued
+    ]
     _say(f"{len(runs)} runs to make, {settings.left_s:.0f} s left")
     if not runs:
         return 0

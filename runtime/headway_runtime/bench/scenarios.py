@@ -13,7 +13,7 @@ capacity, so that each is tried at the same share of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +64,10 @@ class Trace:
     read: Callable[[Path], list[TraceRow]]
 
 
+Maker = Callable[[Offer, float, float], Workload]
+"""Makes a workload of a load and an arrival window in seconds."""
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One workload at one load.
@@ -73,7 +77,7 @@ class Scenario:
         family: scenarios that differ in their load alone have one family.
         load: share of the capacity bound; None has all requests there at the start.
         duration_s: arrival window.
-        source: its requests.
+        source: its requests; or what makes them, of a load and an arrival window.
         kv_blocks: the engine must be started with so few KV blocks; None with all that fit.
     """
 
@@ -81,7 +85,7 @@ class Scenario:
     family: str
     load: float | None
     duration_s: float
-    source: Mix | Trace
+    source: Mix | Trace | Maker
     kv_blocks: int | None = None
 
     def workload(self, offer: Offer) -> Workload:
@@ -98,6 +102,8 @@ class Scenario:
             return traces.trace_workload(
                 rows, mixes.INTERACTIVE, rate_per_s, duration_s, offer.seed
             )
+        if callable(self.source):
+            return self.source(offer, self.load or 1.0, duration_s)
         if self.load is None:
             return offline_workload(self.source, OFFLINE_REQUESTS, offer.seed)
         rate_per_s = self._rate(offer, mean_tokens_per_request(self.source))
@@ -145,16 +151,3 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("kv-pressure", "kv-pressure", 1.4, 30, mixes.large_contexts(), KV_PRESSURE_BLOCKS),
     Scenario("offline", "offline", None, 0, mixes.without_objectives()),
 )
-
-
-def named(names: Sequence[str]) -> list[Scenario]:
-    """Scenarios by name, in the given order.
-
-    Raises:
-        ValueError: there is none of that name.
-    """
-    known = {each.name: each for each in SCENARIOS}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ValueError(f"unknown scenarios {unknown}; there are {', '.join(known)}")
-    return [known[name] for name in names]

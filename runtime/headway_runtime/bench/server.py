@@ -36,12 +36,14 @@ class Server:
         url: where it listens.
         shape: the model's shape.
         kv_blocks: KV blocks it was told to have; None leaves it to vLLM.
+        queued: open requests from which on it refuses more; None refuses nobody.
     """
 
     pid: int
     url: str
     shape: str
     kv_blocks: int | None = None
+    queued: int | None = None
 
 
 def start(state: Path, wanted: Start) -> Server:
@@ -65,7 +67,7 @@ def start(state: Path, wanted: Start) -> Server:
             start_new_session=True,
         )
     url = f"http://127.0.0.1:{wanted.port}"
-    server = Server(process.pid, url, wanted.shape, wanted.kv_blocks)
+    server = Server(process.pid, url, wanted.shape, wanted.kv_blocks, wanted.queued)
     (state / STATE_FILE).write_text(json.dumps(asdict(server)), encoding="utf-8")
     return server
 
@@ -146,13 +148,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--shape", choices=(*SHAPES, TINY), default="qwen3-8b")
     parser.add_argument("--port", type=int, default=8100)
     parser.add_argument("--kv-blocks", type=int, help="KV blocks, for scenario kv-pressure")
+    parser.add_argument("--queued", type=int, help="open requests at most, for arms stock-queued-N")
     parser.add_argument("--api-servers", type=int, default=1, help="processes that talk to clients")
     parser.add_argument("--timeout-s", type=float, default=300)
     options, extra = parser.parse_known_args(arguments)
     server = find(options.state)
     if options.action == "start" and server is None:
         wanted = Start(
-            options.shape, options.port, options.kv_blocks, options.api_servers, tuple(extra)
+            options.shape,
+            options.port,
+            options.kv_blocks,
+            options.api_servers,
+            options.queued,
+            tuple(extra),
         )
         server = start(options.state, wanted)
         begun_s = time.monotonic()

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-import numpy as np
-
 from headway_runtime.bench.arms import Arm, Kind, Order, priorities
+from headway_runtime.bench.door import door_of
+from headway_runtime.bench.hidden import restored, shown
 from headway_runtime.bench.measure import Loaded
-from headway_runtime.bench.outcome import Ending, Outcome
-from headway_runtime.bench.rivals.choice import rival_of
-from headway_runtime.bench.step_log import COLUMNS
+from headway_runtime.bench.recording import Recording
+from headway_runtime.bench.rivals.choice import rival_of, rule_of
+from headway_runtime.bench.rule_in_force import RuleInForce
 from headway_runtime.bench.traces import PREFIX_BLOCK_TOKENS
 from headway_runtime.bench.workload import Request as Offered
 from headway_runtime.bench.workload import Workload
 from headway_runtime.executors.simulated.engine import SimulatedEngine
 from headway_runtime.executors.simulated.kv_blocks import KvBlocks
 from headway_runtime.executors.simulated.options import EngineOptions
-from headway_runtime.executors.simulated.pipeline import Launched
-from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 from headway_runtime.policy import Mode, Policy, Scope, Stamp
 from headway_runtime.scheduling.view import Limits
@@ -55,6 +52,7 @@ def simulate(
     gpu: SimulatedGpu, arm: Arm, workload: Workload, seed: int, give_up_s: float
 ) -> Loaded:
     """Offer a workload to a simulated engine under an arm. The same seed gives the same result."""
+    whole, workload = workload, shown(arm, workload)
     timing = replace(gpu.timing, random=Random(seed))  # noqa: S311 - no secret
     engine = SimulatedEngine(
         Limits(min(arm.token_budget or TOKEN_BUDGET, TOKEN_BUDGET), BATCH_SIZE),
@@ -64,15 +62,20 @@ def simulate(
     )
     rival = rival_of(arm)
     engine.planner = rival.planner
-    engine.recorder = recording = _Recording(engine)
-    mode = Mode.ACT if arm.is_planned else Mode.OFF
-    engine.adopt(Policy(Scope("benchmark"), Stamp(1, 0, 0), mode=mode, classes=workload.classes))
-    for request, cached_tokens in zip(workload.requests, _cached(workload.requests), strict=True):
-        engine.send(_arrival(request, cached_tokens))
+    rule = rule_of(arm, {each.name: each.weight for each in workload.tenants})
+    engine.recorder = recording = Recording(
+        engine,
+        workload.requests,
+        list(_cached(workload.requests)),
+        RuleInForce(rule, engine) if rule is not None else None,
+    )
+    engine.door = door_of(arm, engine, workload.classes)
+    engine.adopt(_policy(arm, workload))
+    recording.begin()
     with rival.in_force():
         engine.run_to_the_end(give_up_s)
     return Loaded(
-        outcomes=recording.outcomes(workload.requests),
+        outcomes=restored(whole, recording.outcomes()),
         gpu=SIMULATED,
         gpu_busy_percent=recording.busy_percent,
         engine={
@@ -82,6 +85,16 @@ def simulate(
         },
         steps=recording.rows,
         plans=None,
+    )
+
+
+def _policy(arm: Arm, workload: Workload) -> Policy:
+    return Policy(
+        Scope("benchmark"),
+        Stamp(1, 0, 0),
+        mode=Mode.ACT if arm.is_planned else Mode.OFF,
+        classes=workload.classes,
+        tenants=workload.tenants,
     )
 
 
@@ -104,79 +117,3 @@ def _cached(requests: Iterable[Offered]) -> Iterable[int]:
         seen.update(prefixes)
         # At least one token is computed.
         yield min(known * PREFIX_BLOCK_TOKENS, each.prompt_tokens - 1)
-
-
-def _arrival(request: Offered, cached_tokens: int) -> Arrival:
-    return Arrival(
-        request.arrival_s,
-        request.class_name,
-        request.prompt_tokens,
-        request.output_tokens,
-        cached_tokens,
-    )
-
-
-class _Recording:
-    """Times of all tokens and steps; see :class:`executors.simulated.recorder.Recorder`."""
-
-    def __init__(self, engine: SimulatedEngine) -> None:
-        self._engine = engine
-        self._tokens: dict[str, list[float]] = defaultdict(list)
-        self._rows: list[list[float]] = []
-        self._busy_s = 0.0
-
-    def launched(self, launched: Launched, waiting: int) -> None:
-        """A step was launched; so many requests wait."""
-        shape, now = launched.step.shape, self._engine.report()
-        self._busy_s += launched.ended_s - launched.began_s
-        step = {
-            "schedule_s": launched.scheduled_s,
-            "scheduled_s": launched.scheduled_s,
-            "launched_s": launched.launched_s,
-            "update_s": launched.ended_s,
-            "prefill_tokens": shape.prefill_tokens,
-            "decodes": shape.decodes,
-            "decode_context": shape.decode_context,
-            "attention_pairs": shape.attention_pairs,
-            "tokens": shape.tokens,
-            "running": now.running,
-            "waiting": waiting,
-            "kv_usage": now.kv_usage,
-            "token_budget": now.token_budget,
-            "preemptions": len(launched.step.preempted),
-        }
-        self._rows.append([float(step.get(name, 0)) for name in COLUMNS])
-
-    def token(self, request: Request, now_s: float) -> None:
-        """A request got a token."""
-        self._tokens[request.request_id].append(now_s)
-
-    @property
-    def rows(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        """Rows of a step log."""
-        return np.array(self._rows).reshape(-1, len(COLUMNS))
-
-    @property
-    def busy_percent(self) -> float | None:
-        """Share of the time in which the GPU worked, waits for launches counted as work."""
-        return round(100 * self._busy_s / self._engine.now_s, 1) if self._rows else None
-
-    def outcomes(self, requests: Sequence[Offered]) -> list[Outcome]:
-        """What became of each; the engine numbers requests in order of arrival, from 1."""
-        return [
-            self._outcome(each, self._tokens[str(number)])
-            for number, each in enumerate(requests, start=1)
-        ]
-
-    def _outcome(self, request: Offered, token_s: list[float]) -> Outcome:
-        is_complete = len(token_s) == request.output_tokens
-        return Outcome(
-            class_name=request.class_name,
-            prompt_tokens=request.prompt_tokens,
-            output_tokens=request.output_tokens,
-            planned_s=request.arrival_s,
-            sent_s=request.arrival_s,
-            ending=Ending.COMPLETE if is_complete else Ending.TIMED_OUT,
-            ended_s=token_s[-1] if is_complete else self._engine.now_s,
-            token_s=tuple(token_s),
-        )

@@ -1,4 +1,8 @@
-"""Open-loop workloads: seeded lists of requests, each with the time at which it is sent."""
+"""Workloads: seeded lists of requests, each with the time at which it is sent.
+
+The loop is open: no request waits for an answer to another one. Inside a program it is closed: a
+call is sent when those it needs have been answered.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headway_runtime.bench.lengths import Lengths
-from headway_runtime.policy import TrafficClass
+from headway_runtime.policy import Tenant, TrafficClass
+from headway_runtime.scheduling.origin import Call, Origin
 
 _ALMOST_ONE = 1 - 1e-12
 
@@ -17,13 +22,20 @@ class Request:
     """One request of a workload.
 
     Attributes:
-        arrival_s: when it is sent, in seconds after the start.
+        arrival_s: when it is sent, in seconds after the start; of a request that waits for others,
+            the earliest time.
         class_name: its traffic class.
         prompt_tokens: length of its prompt.
         output_tokens: tokens that it asks for, and gets unless it fails.
         tokens_seed: what the tokens of its prompt are drawn from.
         prefix_blocks: prompts that begin with the same ids begin with the same tokens, 512 for
             each id; empty for a prompt that shares nothing.
+        tenant: who sends it; empty where nobody is told apart.
+        program: the program that it is a part of, whatever it declares; empty for none.
+        call: what it declares of its place in a program.
+        after: indexes in the workload of requests before it that it waits for: it is sent when all
+            of them are complete, and never when one of them fails.
+        delay_s: so much later, in which its client thinks or runs a tool.
     """
 
     arrival_s: float
@@ -32,6 +44,16 @@ class Request:
     output_tokens: int
     tokens_seed: int
     prefix_blocks: tuple[int, ...] = ()
+    tenant: str = ""
+    program: str = ""
+    call: Call | None = None
+    after: tuple[int, ...] = ()
+    delay_s: float = 0.0
+
+    @property
+    def origin(self) -> Origin:
+        """Where it says that it comes from."""
+        return Origin(self.tenant, self.call)
 
 
 @dataclass(frozen=True)
@@ -63,11 +85,13 @@ class Workload:
         classes: the classes of its requests.
         requests: in order of arrival.
         duration_s: length of the arrival window; requests that are open at its end are waited for.
+        tenants: who sends them, with their weights; empty where nobody is told apart.
     """
 
     classes: tuple[TrafficClass, ...]
     requests: tuple[Request, ...]
     duration_s: float
+    tenants: tuple[Tenant, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -126,8 +150,8 @@ def _workload(
             Request(
                 arrival_s=arrival_s,
                 class_name=stream.traffic_class.name,
-                prompt_tokens=stream.prompts.at(_quantile(rng)),
-                output_tokens=stream.outputs.at(_quantile(rng)),
+                prompt_tokens=stream.prompts.at(quantile(rng)),
+                output_tokens=stream.outputs.at(quantile(rng)),
                 tokens_seed=rng.getrandbits(48),
             )
             for arrival_s, stream in zip(arrivals, streams, strict=True)
@@ -136,6 +160,6 @@ def _workload(
     )
 
 
-def _quantile(rng: random.Random) -> float:
-    # Quantiles 0 and 1 of a lognormal distribution are no numbers.
+def quantile(rng: random.Random) -> float:
+    """A quantile at random; never 0 or 1, which of a lognormal distribution are no numbers."""
     return min(max(rng.random(), 1e-12), _ALMOST_ONE)

@@ -25,6 +25,7 @@ class FakeServer:
         error_after: send an error instead of the chunk of this index.
         hang_after: send nothing more from the chunk of this index on.
         bodies: all requests' bodies.
+        headers: all requests' headers.
         url: where it listens.
     """
 
@@ -36,11 +37,13 @@ class FakeServer:
     error_after: int | None = None
     hang_after: int | None = None
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     url: str = ""
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.bodies.append(body)
+        self.headers.append(dict(request.headers))
         if self.status != 200:
             return web.json_response({"error": {"message": "no"}}, status=self.status)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

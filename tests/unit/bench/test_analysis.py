@@ -77,7 +77,8 @@ RUN = [
 def test_a_run_in_figures() -> None:
     figures = summary(RUN, (CHAT, BATCH), duration_s=10.0)
     assert figures["requests"] == 4
-    assert figures["endings"] == {"complete": 3, "refused": 1, "failed": 0, "timed-out": 0}
+    ended = {name: count for name, count in figures["endings"].items() if count}
+    assert ended == {"complete": 3, "refused": 1}
     assert figures["attainment"] == 0.5
     assert figures["classes"]["chat"]["attainment"] == pytest.approx(1 / 3, abs=1e-4)
     assert figures["classes"]["batch"]["attainment"] == 1.0

@@ -20,15 +20,28 @@ from headway_runtime.bench.arms import (
     parse_all,
     priorities,
     rivals,
+    rules,
     static_batches,
 )
 from headway_runtime.bench.arms_file import ArmsFile
+from headway_runtime.bench.hidden import HIDING
 from headway_runtime.bench.mixes import standard, three_tpots
-from headway_runtime.bench.rivals.choice import rival_of
+from headway_runtime.bench.rivals.choice import rival_of, rule_of
 from headway_runtime.bench.static_batch import StaticBatch
 from headway_runtime.scheduling.planner import plan_step
 
-ALL = [HEADWAY, *grid(), *static_batches(), *rivals(), *ablations()]
+UNPLANNED = (Kind.STOCK, Kind.STATIC_BATCH, Kind.RULE)
+QUEUED = [parse("stock-queued-256"), parse("stock-queued-64-priority")]
+ALL = [
+    HEADWAY,
+    *grid(),
+    *static_batches(),
+    *rivals(),
+    *ablations(),
+    *rules(),
+    parse("vtc-2048"),
+    *QUEUED,
+]
 
 
 def test_the_grid_is_the_one_to_beat() -> None:
@@ -51,11 +64,24 @@ def test_other_numbers_are_arms_too() -> None:
     ]
     assert parse("sarathi-28-priority") == Arm(Kind.SARATHI, order=Order.PRIORITY, tbt_ms=28)
     assert parse("niyama-3") == Arm(Kind.NIYAMA, alpha_ms=3)
+    assert parse("plas-2048") == Arm(Kind.RULE, 2048, rule="plas")
+    assert parse("stock-queued-9") == Arm(Kind.STOCK, 512, queued=9)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["stock-many", "sarathi-0", "sarathi-30-fcfs", "niyama-", "headway-no-", "headway-no-luck"],
+    [
+        "stock-many",
+        "stock-queued-0",
+        "stock-queued-9-fcfs",
+        "vtc-",
+        "vtc-0",
+        "sarathi-0",
+        "sarathi-30-fcfs",
+        "niyama-",
+        "headway-no-",
+        "headway-no-luck",
+    ],
 )
 def test_what_is_no_arm_is_refused_by_name(name: str) -> None:
     with pytest.raises(ValueError, match=f"unknown arm '{name}'"):
@@ -72,13 +98,15 @@ def test_groups_stand_for_all_of_theirs() -> None:
 @pytest.mark.parametrize("arm", ALL, ids=lambda each: each.name)
 def test_every_arm_that_is_planned_has_a_planner_of_its_own(arm: Arm) -> None:
     is_headways = rival_of(arm).planner is plan_step
-    assert is_headways == (arm.kind in (Kind.HEADWAY, Kind.STOCK, Kind.STATIC_BATCH))
-    assert arm.is_planned == (arm.kind not in (Kind.STOCK, Kind.STATIC_BATCH))
+    is_hidden = arm.part in HIDING
+    assert is_headways == (is_hidden or arm.kind in UNPLANNED or arm.kind is Kind.HEADWAY)
+    assert arm.is_planned == (arm.kind not in UNPLANNED)
+    assert (rule_of(arm, {}) is not None) == (arm.kind is Kind.RULE)
 
 
 @pytest.mark.parametrize("arm", ALL, ids=lambda each: each.name)
 def test_a_seating_survives_its_document(arm: Arm) -> None:
-    seating = Seating(arm, 7, {"interactive": 0, "batch": 1})
+    seating = Seating(arm, 7, {"interactive": 0, "batch": 1}, {"acme": 3})
     assert Seating.from_json(seating.to_json()) == seating
 
 

@@ -7,25 +7,26 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headway_runtime.bench import client_pool, engine, server
 from headway_runtime.bench.arms import HEADWAY, Seating, parse
+from headway_runtime.bench.catalogue import named
 from headway_runtime.bench.client import Target
 from headway_runtime.bench.client_pool import ClientPool
 from headway_runtime.bench.engine import Engine, EngineError, policy
-from headway_runtime.bench.engine_command import SCHEDULER, Start, command, environment
+from headway_runtime.bench.engine_command import DOOR, SCHEDULER, Start, command, environment
 from headway_runtime.bench.measure import Bench, line, result_of
 from headway_runtime.bench.mixes import INTERACTIVE, standard
 from headway_runtime.bench.model_folder import SHAPES, TINY, write_model
 from headway_runtime.bench.outcome import Ending
 from headway_runtime.bench.runs import Run
-from headway_runtime.bench.scenarios import named
 from headway_runtime.bench.workload import Request, mixed_workload
 from headway_runtime.exchange import policy_file
-from headway_runtime.policy import Mode, decode
+from headway_runtime.policy import Mode, Tenant, WhenUnmet, decode
 from tests.unit.bench.fake_engine import FakeEngine, engine_on_a_free_port
 
 
@@ -119,6 +120,24 @@ def test_the_policy_of_a_run_holds_its_classes_and_nothing_tuned(tmp_path: Path)
     assert (read.token_budget, read.max_batch_size) == (None, None)
 
 
+@pytest.mark.parametrize(("arm", "mode"), [("headway", Mode.ACT), ("vtc", Mode.OFF)])
+async def test_tenants_are_told_apart_whoever_plans(
+    fake: FakeEngine, tmp_path: Path, arm: str, mode: Mode
+) -> None:
+    tenants = (Tenant("acme"), Tenant("globex", 4))
+    shed = replace(INTERACTIVE, when_unmet=WhenUnmet.SHED)
+    fake.arms.applied(Seating(parse(arm), 7))
+    Engine(fake.url, tmp_path).seat(parse(arm), (shed,), 7, lambda: None, tenants)
+    read = decode(policy_file.read(tmp_path / policy_file.FILE_NAME))
+    assert (read.tenants, read.trust_headers) == (tenants, True)
+    assert (read.mode, read.stamp.counter) == (mode, 7)
+    # Without Headway its door refuses nobody.
+    assert read.classes == ((shed,) if mode is Mode.ACT else ())
+    wanted = fake.arms.wanted()
+    assert wanted is not None
+    assert wanted.weights == {"acme": 1, "globex": 4}
+
+
 @pytest.mark.parametrize("shape", [*SHAPES, TINY])
 def test_a_model_folder_is_a_model_with_a_tokenizer(shape: str, tmp_path: Path) -> None:
     from tokenizers import Tokenizer  # noqa: PLC0415 - takes a moment
@@ -139,6 +158,10 @@ def test_the_engine_is_started_with_the_scheduler_under_test(tmp_path: Path) -> 
     assert started[started.index("--num-gpu-blocks-override") + 1] == "10000"
     assert started[-1] == "--enforce-eager"
     assert "--num-gpu-blocks-override" not in command(tmp_path, Start("tiny"))
+    assert started[started.index("--middleware") + 1] == DOOR
+    assert "--max-num-queued-reqs" not in started
+    limited = command(tmp_path, Start("tiny", queued=128))
+    assert limited[limited.index("--max-num-queued-reqs") + 1] == "128"
     several = command(tmp_path, Start("tiny", api_servers=4))
     assert several[1:6] == ["-m", "vllm.entrypoints.cli.main", "serve", "--api-server-count", "4"]
     assert environment(tmp_path, {})["HEADWAY_RUN_DIR"] == str(tmp_path / "run")

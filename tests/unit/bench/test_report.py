@@ -9,9 +9,9 @@ import pytest
 from headway_runtime.bench import report, results
 from headway_runtime.bench.aggregate import cells
 from headway_runtime.bench.analysis import summary
+from headway_runtime.bench.catalogue import named
 from headway_runtime.bench.headline import headline, single_static
 from headway_runtime.bench.requests_table import table
-from headway_runtime.bench.scenarios import named
 from tests.unit.bench.outcomes import CHAT, outcome
 
 KEYS = {

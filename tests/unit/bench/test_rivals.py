@@ -20,8 +20,9 @@ from headway_runtime.executors.simulated.request import Arrival
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 from headway_runtime.policy import Policy, Scope, Stamp
 from headway_runtime.scheduling.order import urgency_of
-from headway_runtime.scheduling.plan import Reason, StepPlan
+from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.view import (
     Carried,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headway_runtime.bench.hidden import HIDING
 from headway_runtime.bench.rivals.ablations import ABLATIONS, _replacing
 from headway_runtime.scheduling import (
     candidates,
@@ -21,8 +22,9 @@ from headway_runtime.scheduling import (
 )
 from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.pace import aimed_tpot_s
-from headway_runtime.scheduling.plan import Reason, StepPlan
+from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
+from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.step_shape import StepShape
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import (
@@ -181,7 +183,7 @@ def test_without_learning_plans_come_from_the_prior() -> None:
     assert found.limits.token_budget > 2 * ours(ON_A_SLOW_MACHINE).limits.token_budget
 
 
-@pytest.mark.parametrize("part", ABLATIONS)
+@pytest.mark.parametrize("part", sorted(ABLATIONS.keys() - HIDING.keys()))
 def test_each_part_makes_a_difference_somewhere(part: str) -> None:
     if part not in ("margin", "early"):
         assert any(without(part, each) != ours(each) for each in VIEWS)

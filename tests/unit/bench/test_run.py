@@ -77,6 +77,46 @@ async def test_no_run_is_begun_that_the_time_left_cannot_hold(
     assert not fake.bodies
 
 
+async def test_an_engine_with_a_queue_limit_runs_the_arms_that_are_named_after_it(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_pool, "_SETTLE_S", 0.02)
+
+    async def made(queued: int | None) -> set[str]:
+        document = json.loads((state / server.STATE_FILE).read_text())
+        (state / server.STATE_FILE).write_text(json.dumps({**document, "queued": queued}))
+        out = tmp_path / str(queued)
+        arguments = [
+            *("--state", str(state), "--out", str(out), "--clients", "1", "--warm-up-s", "0"),
+            *("--scenarios", "load-70", "--duration-s", "0.3"),
+            *("--arms", "stock-512-fcfs", "stock-queued-64", "stock-queued-128"),
+        ]
+        assert await asyncio.to_thread(run.main, arguments) == 0
+        return {each["arm"] for each in results.read([out])}
+
+    assert await made(None) == {"stock-512-fcfs"}
+    assert await made(64) == {"stock-queued-64"}
+
+
+async def test_programs_and_tenants_reach_the_engine_and_the_result(
+    fake: FakeEngine, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_pool, "_SETTLE_S", 0.02)
+    arguments = [
+        *("--state", str(state), "--out", str(tmp_path / "out"), "--clients", "2"),
+        *("--warm-up-s", "0", "--scenarios", "programs-tree", "--arms", "headway"),
+        *("--duration-s", "1", "--capacity-tokens-per-s", "40000"),
+    ]
+    assert await asyncio.to_thread(run.main, arguments) == 0
+    (found,) = results.read([tmp_path / "out"])
+    assert found["programs"]["programs"] > 2
+    assert found["programs"]["unfinished"] == 0
+    assert set(found["sharing"]["tenants"]) == {"honest", "liar"}
+    assert set(found["requests"]["tenant"]) <= {"honest", "liar"}
+    told = [each["vllm_xargs"] for each in fake.bodies if "headway_program" in each["vllm_xargs"]]
+    assert len(told) == len(found["requests"]["program"])
+
+
 def test_without_an_engine_nothing_is_run(tmp_path: Path) -> None:
     assert run.main(["--state", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
 

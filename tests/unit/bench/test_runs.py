@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.bench.arms import HEADWAY, parse_all
+from headway_runtime.bench.catalogue import named
 from headway_runtime.bench.runs import Group, interleaved, pending
-from headway_runtime.bench.scenarios import KV_PRESSURE_BLOCKS, named
+from headway_runtime.bench.scenarios import KV_PRESSURE_BLOCKS
 
 ARMS = tuple(parse_all(["headway", "stock-512-priority", "stock-8192-fcfs", "static-64"]))
 GROUP = Group(tuple(named(["load-70", "tpot-15"])), ARMS, (1, 2, 3), control=HEADWAY)

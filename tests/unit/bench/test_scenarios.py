@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from headway_runtime.bench.catalogue import named
 from headway_runtime.bench.scenarios import (
     MAX_TRACE_TOKENS,
     OFFLINE_REQUESTS,
     SCENARIOS,
     Offer,
     Scenario,
-    named,
 )
 from headway_runtime.bench.traces import read_azure, read_mooncake
 

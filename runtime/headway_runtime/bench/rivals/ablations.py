@@ -160,6 +160,9 @@ ABLATIONS: Mapping[str, Rival] = {
     "floor": Rival(_replacing(step_size, MOST_FLOOR_TOKENS=1, LEAST_FLOOR_TOKENS=1)),
     "order": Rival(_replacing(planner, place=_nowhere_else, candidates=_candidates_by_arrival)),
     "learning": Rival(_seeing(_with_the_prior)),
+    "tenants": Rival(plan_step),
+    "programs": Rival(plan_step),
+    "door": Rival(plan_step),
 }
 """By the part that is off:
 
@@ -176,4 +179,6 @@ ABLATIONS: Mapping[str, Rival] = {
 - ``order``: prompts are computed in order of arrival. Without limits of classes only.
 - ``learning``: plans use the step-time model as it is before any step was seen; the engine clock
   uses the taught one still.
+- ``tenants``, ``programs``, ``door``: nobody is told apart, nothing of programs is declared, nobody
+  is refused; :mod:`headway_runtime.bench.hidden` keeps it from the engine.
 """

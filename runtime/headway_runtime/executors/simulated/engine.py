@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
+from collections.abc import Callable, Sequence
 
 from headway_runtime.executors.simulated.executor import SimulatedExecutor
 from headway_runtime.executors.simulated.kv_blocks import KvBlocks
 from headway_runtime.executors.simulated.options import EngineOptions
 from headway_runtime.executors.simulated.pipeline import Pipeline
-from headway_runtime.executors.simulated.recorder import Recorder
+from headway_runtime.executors.simulated.recorder import Occupancy, Recorder
 from headway_runtime.executors.simulated.report import Report
 from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import Timing
 from headway_runtime.policy import Mode
+from headway_runtime.scheduling.admission import Refusal
 from headway_runtime.scheduling.planner import Planner, plan_step
 from headway_runtime.scheduling.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Limits
 
 STALL_S = 0.001
 """An engine that has work and puts none into a step looks again after this time."""
+
+Door = Callable[[Arrival, float], Refusal | None]
+"""Whether a request that comes at this time, in seconds, is let in."""
+
+Order = Callable[[], Sequence[Request]]
+"""Names waiting requests that go in front of all others, first one first."""
 
 
 class SimulatedEngine(SimulatedExecutor):
@@ -30,7 +39,10 @@ class SimulatedEngine(SimulatedExecutor):
     come at the end of a step, or when the next one is launched, if that is later.
 
     Attributes:
-        recorder: is told of steps and tokens, if there is one.
+        recorder: is told of what comes, of steps and tokens, if there is one.
+        door: refuses requests as they come; None lets everybody in.
+        order: another order of admission than the engine's own, asked before each step; None leaves
+            it. Not for an engine that plans.
         planner: what plans steps; another one is put in its place only to compare it.
 
     Args:
@@ -53,6 +65,8 @@ class SimulatedEngine(SimulatedExecutor):
             ceilings, blocks, options or EngineOptions(), step_time.graph_tokens, model
         )
         self.recorder: Recorder | None = None
+        self.door: Door | None = None
+        self.order: Order | None = None
         self.planner: Planner = plan_step
         self._limits_of_last_step = ceilings
         self._blocks = blocks
@@ -61,14 +75,17 @@ class SimulatedEngine(SimulatedExecutor):
         self._pipeline = Pipeline(step_time)
 
     def send(self, arrival: Arrival) -> None:
-        """Send a request. Requests must be sent in the order of their arrival.
+        """Send a request, in any order and also while the engine runs.
+
+        Of requests that arrive at one time the first one sent comes first. One that should have
+        arrived before now comes now.
 
         Raises:
             ValueError: it could never run, for want of KV blocks.
         """
         if not self._blocks.hold(arrival.prompt_tokens + arrival.output_tokens):
             raise ValueError("the request needs more KV blocks than there are")
-        self._arrivals.append(arrival)
+        insort(self._arrivals, arrival, key=lambda each: each.at)
 
     def run(self, until_s: float) -> None:
         """Run steps until that time; the last one may end after it."""
@@ -81,6 +98,16 @@ class SimulatedEngine(SimulatedExecutor):
             self._arrivals or self._batch.running or self._waiting or self._pipeline
         ):
             self._go_on(latest_s)
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """How full it is now; costs less than a report."""
+        return Occupancy(
+            len(self._batch.running),
+            len(self._waiting),
+            self._blocks.usage,
+            self._limits_of_last_step.token_budget,
+        )
 
     def report(self) -> Report:
         """What its pod would tell now."""
@@ -105,7 +132,18 @@ class SimulatedEngine(SimulatedExecutor):
     def _receive(self) -> None:
         while self._arrivals and self._arrivals[0].at <= self.now_s:
             self._received += 1
-            self._waiting.append(Request(str(self._received), self._arrivals.popleft()))
+            self._let_in(self._arrivals.popleft())
+
+    def _let_in(self, arrival: Arrival) -> None:
+        refusal = self.door(arrival, self.now_s) if self.door is not None else None
+        if refusal is not None:
+            if self.recorder is not None:
+                self.recorder.refused(arrival, self._received, refusal)
+            return
+        request = Request(str(self._received), arrival)
+        self._waiting.append(request)
+        if self.recorder is not None:
+            self.recorder.received(request)
 
     def _go_on(self, until_s: float) -> None:
         self._receive()
@@ -123,6 +161,7 @@ class SimulatedEngine(SimulatedExecutor):
     def _launch(self) -> bool:
         """Decide and launch a step. Returns whether there was anything to put into it."""
         self._plan()
+        self._bring_forward()
         try:
             step = self._batch.fill(self._limits, self._waiting, self._caps)
         finally:
@@ -151,6 +190,11 @@ class SimulatedEngine(SimulatedExecutor):
                 self.recorder.token(request, self.now_s)
             if request.first_token_at is None or request.is_finished:
                 self._tell(request)
+
+    def _bring_forward(self) -> None:
+        for request in reversed(self.order() if self.order is not None else ()):
+            self._waiting.remove(request)
+            self._waiting.put_back(request)
 
     def _plan(self) -> None:
         policy = self._policy

@@ -1,0 +1,1 @@
+"""Workloads of classes, tenants and programs, and the figures promised about them."""
