@@ -35,7 +35,7 @@ PARSERS = (
 DOOR = f"{Door.__module__}.{Door.__qualname__}"
 KEY = "the-key"
 DECLARED = {"headway_program": "p", "headway_parents": ["a", "b"], "headway_deadline_seconds": 9}
-CALL = Call("p", "", ("a", "b"), (), 9.0)
+CALL = Call("p", "", ("a", "b"), None, 9.0)
 HELLO = [{"role": "user", "content": "hello"}]
 
 

@@ -27,7 +27,7 @@ def declaration(request: Request) -> dict[str, str | float | list[str]]:
         told[NODE_KEY] = call.node
     if call.parents:
         told[PARENTS_KEY] = list(call.parents)
-    if call.children:
+    if call.children is not None:
         told[CHILDREN_KEY] = list(call.children)
     if call.deadline_s is not None:
         told[DEADLINE_KEY] = call.deadline_s

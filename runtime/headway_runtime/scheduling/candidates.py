@@ -11,13 +11,19 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from headway_runtime.scheduling.order import BACKGROUND, urgency_of
-from headway_runtime.scheduling.view import Prefill, Urgency, WaitingRequest, Work
+from headway_runtime.scheduling.view import (
+    BackgroundRequest,
+    Prefill,
+    Urgency,
+    WaitingRequest,
+    Work,
+)
 
 LOOKS = 64
 """Most waiting requests that a step looks at."""
 
 _IN_TURN: Urgency = (BACKGROUND, inf)
-"""Of requests that go by turns of their tenants, behind prompts that run: those hold KV blocks."""
+"""Of requests that go by turns of their tenants."""
 
 
 class Candidate(NamedTuple):
@@ -78,14 +84,26 @@ def candidates(
     return found
 
 
-def by_turns(found: list[Candidate], turns: Sequence[WaitingRequest]) -> list[Candidate]:
-    """The candidates, with these as those that wait without a TTFT."""
-    ahead = [each for each in found if each.is_running or not each.is_background]
-    return ahead + [
-        Candidate(each, 0, each.prefill_tokens, _IN_TURN, is_background=True, is_running=False)
-        for each in turns
-        if each.prefill_tokens > 0
+def by_turns(found: list[Candidate], turns: Sequence[BackgroundRequest]) -> list[Candidate]:
+    """The candidates, with those without a TTFT as it is their tenants' turn.
+
+    What runs of tenants that have nothing waiting stays in front of them.
+    """
+    names = {each.request_id for each in turns}
+    ahead = [
+        each
+        for each in found
+        if not each.is_background or (each.is_running and each.request.request_id not in names)
     ]
+    return ahead + [_in_turn(each) for each in turns if _in_turn(each).remaining_tokens > 0]
+
+
+def _in_turn(request: BackgroundRequest) -> Candidate:
+    if isinstance(request, Prefill):
+        computed, left = request.computed_tokens, request.remaining_tokens
+        return Candidate(request, computed, left, _IN_TURN, is_background=True, is_running=True)
+    left = request.prefill_tokens
+    return Candidate(request, 0, left, _IN_TURN, is_background=True, is_running=False)
 
 
 def _candidate(

@@ -8,15 +8,25 @@ waits by more than the window loses that privilege for what it has waiting: the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from heapq import heapify, heappop, heapreplace
 from math import inf
 from types import MappingProxyType
 
+from headway_runtime.scheduling.order import BACKGROUND, urgency_of
 from headway_runtime.scheduling.shares import PROMPT_TOKEN
-from headway_runtime.scheduling.view import Readiness, TenantView, WaitingRequest
+from headway_runtime.scheduling.view import (
+    BackgroundRequest,
+    Prefill,
+    Readiness,
+    TenantView,
+)
 
-LOOKS = 16
-"""Most waiting requests that a step looks at to find whose turn it is."""
+LOOKS = 24
+"""Most requests that a step looks at to find whose turn it is."""
+
+_ALL = ""
+"""Stands for slots of the batch where classes have room."""
 
 NO_LIMITS: Mapping[str, int] = MappingProxyType({})
 
@@ -26,23 +36,23 @@ TOKENS_A_DECISION = 128
 
 def in_turn(
     tenants: Sequence[TenantView],
-    looks: int,
+    slots: int,
     most_tokens: int,
     room: Mapping[str, int] = NO_LIMITS,
-) -> list[WaitingRequest]:
+) -> list[BackgroundRequest]:
     """The requests that go next: always one of the tenant that would have been served least.
 
     Args:
         tenants: those of which requests wait.
-        looks: most requests to look at.
+        slots: most waiting requests that may be admitted.
         most_tokens: prompt tokens there is room for; more than that is not looked for.
         room: how many more requests of a class with a limit may run.
     """
-    left = dict(room)
+    left = {**room, _ALL: slots}
     heap = [(each.counter, number, 0) for number, each in enumerate(tenants) if each.background]
     heapify(heap)
-    found: list[WaitingRequest] = []
-    for _ in range(looks):
+    found: list[BackgroundRequest] = []
+    for _ in range(LOOKS):
         if not heap or most_tokens <= 0:
             break
         counter, number, position = heap[0]
@@ -50,8 +60,9 @@ def in_turn(
         request = tenant.background[position]
         if _may_run(request, left):
             found.append(request)
-            most_tokens -= request.prefill_tokens
-            counter += PROMPT_TOKEN * request.prefill_tokens / tenant.weight
+            tokens = _tokens(request)
+            most_tokens -= tokens
+            counter += PROMPT_TOKEN * tokens / tenant.weight
         if position + 1 < len(tenant.background):
             heapreplace(heap, (counter, number, position + 1))
         else:
@@ -59,14 +70,38 @@ def in_turn(
     return found
 
 
-def _may_run(request: WaitingRequest, left: dict[str, int]) -> bool:
+def with_running(tenants: Sequence[TenantView], running: Sequence[Prefill]) -> list[TenantView]:
+    """The tenants with what they run of such work in its place: it can be held back, too."""
+    of: dict[str, list[BackgroundRequest]] = {}
+    for each in running:
+        if urgency_of(each)[0] == BACKGROUND:
+            of.setdefault(each.tenant, []).append(each)
+    return [_with(each, of[each.name]) if each.name in of else each for each in tenants]
+
+
+def _with(tenant: TenantView, running: list[BackgroundRequest]) -> TenantView:
+    # Those that run stay first among equals: they hold KV blocks.
+    both = sorted([*running, *tenant.background[:LOOKS]], key=urgency_of)
+    return replace(tenant, background=both)
+
+
+def _tokens(request: BackgroundRequest) -> int:
+    return request.remaining_tokens if isinstance(request, Prefill) else request.prefill_tokens
+
+
+def _may_run(request: BackgroundRequest, left: dict[str, int]) -> bool:
     """Whether it may be admitted, and takes a place of its class if so."""
+    if isinstance(request, Prefill):
+        return True
     if request.readiness is not Readiness.READY or request.is_misfit:
         return False
-    name = request.traffic_class.name if request.traffic_class is not None else ""
-    if name in left:
-        left[name] -= 1
-        return left[name] >= 0
+    places = [_ALL]
+    if request.traffic_class is not None and request.traffic_class.name in left:
+        places.append(request.traffic_class.name)
+    if min([left[each] for each in places]) <= 0:
+        return False
+    for each in places:
+        left[each] -= 1
     return True
 
 

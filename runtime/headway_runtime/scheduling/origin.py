@@ -12,14 +12,15 @@ class Call(NamedTuple):
         program: id of the program, unique among those of its tenant.
         node: name of the request in its program; empty where it has none.
         parents: names of requests whose answers it needs.
-        children: names of requests that will need its answer.
+        children: names of requests that will need its answer; None where it does not say whether
+            there will be any.
         deadline_s: when the whole program is to be done, in seconds after its first request.
     """
 
     program: str
     node: str = ""
     parents: tuple[str, ...] = ()
-    children: tuple[str, ...] = ()
+    children: tuple[str, ...] | None = None
     deadline_s: float | None = None
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from headway_runtime.scheduling.candidates import LOOKS, Candidate, by_turns, candidates
-from headway_runtime.scheduling.fairness import LOOKS as LOOKS_AT_TENANTS
-from headway_runtime.scheduling.fairness import in_turn
+from headway_runtime.scheduling.fairness import in_turn, with_running
 from headway_runtime.scheduling.lanes import admit, place_newcomers, without_background
 from headway_runtime.scheduling.lateness import late_requests
 from headway_runtime.scheduling.lazy import Remembered, merged
@@ -23,7 +22,13 @@ from headway_runtime.scheduling.plan import Placement, StepPlan
 from headway_runtime.scheduling.prefill_budget import decide_prefill
 from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.reserve import kv_is_short, may_start, most_running
-from headway_runtime.scheduling.view import Limits, StepView, WaitingRequest, Work
+from headway_runtime.scheduling.view import (
+    BackgroundRequest,
+    Limits,
+    StepView,
+    WaitingRequest,
+    Work,
+)
 
 Planner = Callable[[StepView, Callable[[], bool]], StepPlan]
 """Decides a step; see :func:`plan_step`."""
@@ -69,25 +74,27 @@ def _in_order(view: StepView, limits: Limits, reasons: tuple[Reason, ...]) -> St
     return StepPlan(limits, reasons=reasons)
 
 
-def _turns(view: StepView, limits: Limits) -> list[WaitingRequest] | None:
-    """Waiting requests without a TTFT that may run, as it is their tenants' turn.
+def _turns(view: StepView, limits: Limits) -> list[BackgroundRequest] | None:
+    """Requests without a TTFT whose prompts may be computed, as it is their tenants' turn.
 
     None where their order alone says who goes next.
     """
     tenants, work = view.tenants.waiting, view.work
     if not tenants or work is None:
         return None
-    slots = limits.max_batch_size - view.running
+    slots = max(0, limits.max_batch_size - view.running)
     tokens = limits.token_budget - work.decodes * view.tokens_per_decode
     room = {each.class_name: each.room for each in view.lanes}
-    return in_turn(tenants, min(slots, LOOKS_AT_TENANTS), tokens, room)
+    if not work.carried.running_first_steps:
+        tenants = with_running(tenants, work.prefills)
+    return in_turn(tenants, slots, tokens, room)
 
 
 def _with_class_limits(
     view: StepView,
     limits: Limits,
     reasons: tuple[Reason, ...],
-    turns: Sequence[WaitingRequest] | None,
+    turns: Sequence[BackgroundRequest] | None,
 ) -> StepPlan:
     if turns is not None:
         view = replace(view, lanes=without_background(view.lanes))
@@ -104,15 +111,16 @@ def _with_class_limits(
     return StepPlan(limits, places.placements, reasons, admission.turns)
 
 
-def _out_of_lanes(view: StepView, turns: Sequence[WaitingRequest]) -> int:
+def _out_of_lanes(view: StepView, turns: Sequence[BackgroundRequest]) -> int:
     """How many of those whose turn it is come out of the lanes of their classes."""
     limited = {each.class_name for each in view.lanes}
-    named = [each.traffic_class.name for each in turns if each.traffic_class is not None]
+    waiting = [each for each in turns if isinstance(each, WaitingRequest)]
+    named = [each.traffic_class.name for each in waiting if each.traffic_class is not None]
     return sum([name in limited for name in named])
 
 
 def _with_prefill(
-    view: StepView, work: Work, plan: StepPlan, turns: Sequence[WaitingRequest] | None
+    view: StepView, work: Work, plan: StepPlan, turns: Sequence[BackgroundRequest] | None
 ) -> StepPlan:
     """The plan with prompt tokens chosen by what is due.
 
@@ -158,7 +166,7 @@ def _waiting_background(found: Sequence[Candidate]) -> tuple[str, ...]:
     )
 
 
-def _shared(turns: Sequence[WaitingRequest] | None) -> tuple[Reason, ...]:
+def _shared(turns: Sequence[BackgroundRequest] | None) -> tuple[Reason, ...]:
     return (Reason.TENANTS_IN_TURN,) if turns else ()
 
 

@@ -6,8 +6,9 @@ priority, and nothing is overtaken by what comes :data:`HORIZON_S` later or more
 
 What the terms say, and why so (they were chosen by simulation of chains and of maps with a reduce):
 
-- base: what was served to the program before. Many programs are short and few are long, so what was
-  served little is likely to be done soon (least attained service, as in Autellix).
+- base: what was served to the program before, or what its prompt is if that is more. Many programs
+  are short and few are long, so what was served little is likely to be done soon (least attained
+  service, as in Autellix), and of first calls the prompt is all that is known.
 - depth: how near the end of its program the request is, by what is declared to come. Where nothing
   is declared it is between the two ends, and nearer to the end the more calls came before it, so
   that long programs do not yield without an end.
@@ -39,8 +40,8 @@ DECAY = 0.99
 """What is left of the base after one more unit of service."""
 
 UNKNOWN_DEPTH = 0.5
-"""Depth of the first call of a program that declares nothing, which is that of a call with six or
-seven to come. With less, programs that declare what comes would go before those of one call."""
+"""Depth of the first call of a program that does not say what comes, which is that of a call with
+six or seven to come. With less, programs that do say so would go before those of one call."""
 
 HALFWAY_CALLS = 8
 """After so many calls it is halfway from there to 1."""

@@ -134,20 +134,26 @@ class Program:
         """Calls on the longest chain that is declared and not done."""
         return self._graph.critical_path()
 
-    def enter(self, request_id: str, call: Call) -> Position:
-        """A request of the program has come: take in what it declares, and say where it is."""
+    def enter(self, request_id: str, call: Call, prompt_tokens: int = 0) -> Position:
+        """A request of the program has come: take in what it declares, and say where it is.
+
+        Its age is what was served before it or what its prompt is, whichever is more: the prompt
+        tells first calls apart, of which nothing else is known, and what a later one begins with
+        was served before.
+        """
         declared = call.deadline_s
         if self.deadline_s is None and declared is not None and 0 < declared < inf:
             self.deadline_s = self.first_arrival_s + declared
         self.under_way.add(request_id)
-        node = self._graph.declare(call.node, call.parents, call.children) if call.node else None
+        children = call.children or ()
+        node = self._graph.declare(call.node, call.parents, children) if call.node else None
         if node is None:
             self._unnamed += 1
-            return self._position(None, self._depth_done + 1, 0)
+            return self._position(None, self._depth_done + 1, 0, prompt_tokens)
         self._graph.begin(node)
-        self._declares_children = self._declares_children or bool(call.children)
+        self._declares_children = self._declares_children or call.children is not None
         depth = node.depth or self._depth_done + 1
-        return self._position(node, depth, self._graph.calls_after(node))
+        return self._position(node, depth, self._graph.calls_after(node), prompt_tokens)
 
     def leave(self, request_id: str, call: RunningCall, at_s: float) -> float:
         """A request of the program has ended, however it did; how long it was served."""
@@ -166,7 +172,9 @@ class Program:
         self.ended_calls += 1
         return served_s
 
-    def _position(self, node: Node | None, depth: int, calls_after: int) -> Position:
+    def _position(
+        self, node: Node | None, depth: int, calls_after: int, prompt_tokens: int
+    ) -> Position:
         graph = self._graph
         if self._declares_children:
             known = len(graph) + self._unnamed
@@ -176,5 +184,5 @@ class Program:
         progress = 0.0
         if node is not None:
             progress = priority.progress(node.depth + 1 + calls_after, graph.longest)
-        terms = Terms(priority.base(self.service_tokens), depth_term, progress)
+        terms = Terms(priority.base(max(self.service_tokens, prompt_tokens)), depth_term, progress)
         return Position(node, depth, calls_after, terms)

@@ -69,7 +69,14 @@ class Programs:
         """What is known of a program."""
         return self._shelf.get((tenant, program_id))
 
-    def arrived(self, request_id: str, tenant: str, call: Call | None, arrival_s: float) -> float:
+    def arrived(
+        self,
+        request_id: str,
+        tenant: str,
+        call: Call | None,
+        arrival_s: float,
+        prompt_tokens: int = 0,
+    ) -> float:
         """A request without an objective of its own has come.
 
         Args:
@@ -77,6 +84,7 @@ class Programs:
             tenant: who sent it.
             call: its place in a program, None where it names none.
             arrival_s: when it came.
+            prompt_tokens: length of its prompt.
 
         Returns:
             When it is due: at the latest end that lets its program keep its deadline, if that has
@@ -92,7 +100,7 @@ class Programs:
         if len(self._running) >= MOST_RUNNING:
             return due_s(arrival_s, self.learning.weights, FIRST)
         program = self._begin((tenant, call.program), arrival_s)
-        position = program.enter(request_id, call)
+        position = program.enter(request_id, call, prompt_tokens)
         due = self._due_s(program, position, arrival_s)
         self._running[request_id] = RunningCall(program, position, arrival_s, due)
         return due

@@ -111,6 +111,10 @@ class Prefill:
     due_s: float | None = None
 
 
+BackgroundRequest = WaitingRequest | Prefill
+"""A request whose prompt is not computed, without a TTFT to keep."""
+
+
 @dataclass(frozen=True)
 class TenantView:
     """A tenant of which requests wait.
@@ -125,7 +129,7 @@ class TenantView:
     name: str
     counter: float
     weight: int = 1
-    background: Sequence[WaitingRequest] = ()
+    background: Sequence[BackgroundRequest] = ()
 
 
 @dataclass(frozen=True)
@@ -199,6 +203,7 @@ class Work:
         step_time: predicts how long steps take.
         decodes: running requests that decode.
         decode_context: tokens before those.
+        program_decodes: those of them that are calls of programs and were promised no pace.
         due: their next tokens with a target, for each target the most pressed one.
         prefills: running requests that compute their prompts.
         tightest_ttft_s: least TTFT of any class, in seconds; None where there is none.
@@ -214,6 +219,7 @@ class Work:
     step_time: StepTimeModel
     decodes: int = 0
     decode_context: int = 0
+    program_decodes: int = 0
     due: Sequence[TokenDue] = ()
     prefills: Sequence[Prefill] = ()
     tightest_ttft_s: float | None = None

@@ -102,7 +102,7 @@ def test_whatever_clients_send_stays_within_bounds_and_unchanged(extra: Any, ses
     assert repr(extra) == repr(before)
     assert tenant == ""
     if call is not None:
-        ids = (call.program, call.node, *call.parents, *call.children)
+        ids = (call.program, call.node, *call.parents, *(call.children or ()))
         assert all(isinstance(each, str) and len(each) <= 128 for each in ids)
-        assert max(len(call.parents), len(call.children)) <= 64
+        assert max(len(call.parents), len(call.children or ())) <= 64
         assert call.deadline_s is None or 0 < call.deadline_s < float("inf")

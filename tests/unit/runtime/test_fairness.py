@@ -8,9 +8,21 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway_runtime.scheduling.fairness import TOKENS_A_DECISION, in_turn, over_share
+from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.fairness import (
+    TOKENS_A_DECISION,
+    in_turn,
+    over_share,
+    with_running,
+)
 from headway_runtime.scheduling.shares import PROMPT_TOKEN, Shares
-from headway_runtime.scheduling.view import Readiness, TenantView, WaitingRequest
+from headway_runtime.scheduling.view import (
+    BackgroundRequest,
+    Prefill,
+    Readiness,
+    TenantView,
+    WaitingRequest,
+)
 
 LARGEST = 4_000
 
@@ -22,7 +34,7 @@ def waiting(tenant: str, *tokens: int) -> list[WaitingRequest]:
     ]
 
 
-def names(found: list[WaitingRequest]) -> list[str]:
+def names(found: list[BackgroundRequest]) -> list[str]:
     return [each.request_id for each in found]
 
 
@@ -83,12 +95,39 @@ def test_backlogged_tenants_stay_within_the_largest_request_of_each_other(
             for name, queue in left.items()
         ]
         for each in in_turn(tenants, looks, 10**9):
+            assert isinstance(each, WaitingRequest)
             shares.charge(each.tenant, PROMPT_TOKEN * each.prefill_tokens)
             left[each.tenant].remove(each)
             counters = [shares.counter(name) for name in demands]
             if not all(left.values()):
                 return
             assert max(counters) - min(counters) <= LARGEST
+
+
+def test_a_prompt_that_runs_is_held_back_for_a_more_urgent_one_of_its_tenant() -> None:
+    running = Prefill("running", 500, 3_000, 100.0, tenant="a")
+    early, late = (
+        replace(each, arrival_s=arrival_s)
+        for each, arrival_s in zip(waiting("a", 50, 50), (99.0, 101.0), strict=True)
+    )
+    tenants = [TenantView("a", 0.0, 1, [early, late]), TenantView("b", 80.0, 1, waiting("b", 10))]
+    found = in_turn(with_running(tenants, [running]), 16, 10_000)
+    assert names(found) == ["a0", "running", "b0", "a1"]
+
+
+def test_what_runs_of_tenants_that_have_nothing_waiting_takes_no_turn() -> None:
+    tenants = [TenantView("a", 0.0, 1, waiting("a", 50))]
+    others = [
+        Prefill("other", 0, 10, 0.0, tenant="b"),
+        Prefill("urgent", 0, 10, 0.0, TrafficClass("chat", ttft_ms=1), tenant="a"),
+    ]
+    assert with_running(tenants, others) == tenants
+
+
+def test_what_runs_needs_no_slot() -> None:
+    running = Prefill("running", 0, 10, 100.0, tenant="a")
+    tenants = with_running([TenantView("a", 0.0, 1, waiting("a", 50))], [running])
+    assert names(in_turn(tenants, 0, 10_000)) == ["running"]
 
 
 def test_who_is_ahead_of_others_work_without_a_ttft_is_over_its_share() -> None:

@@ -309,3 +309,22 @@ def test_whatever_is_declared_nothing_waits_for_what_comes_a_horizon_later(happe
 
 def test_the_default_bound_is_the_documented_one() -> None:
     assert Programs()._shelf.most == MOST_PROGRAMS == 4_096
+
+
+def test_of_first_calls_the_shortest_prompt_is_due_first() -> None:
+    programs = only(base=100)
+    short, long = (
+        programs.arrived(f"r{tokens}", "t", Call(f"p{tokens}"), START_S, tokens)
+        for tokens in (100, 10_000)
+    )
+    assert short < long
+
+
+def test_a_prompt_that_begins_with_what_was_served_counts_once() -> None:
+    programs = only(base=100)
+    programs.arrived("first", "t", Call("p"), START_S, 1_000)
+    programs.served("first", 5_000)
+    programs.ended(["first"], START_S + 1)
+    again = programs.arrived("second", "t", Call("p"), START_S + 2, 5_000)
+    without = programs.arrived("third", "t", Call("p"), START_S + 2)
+    assert again == without

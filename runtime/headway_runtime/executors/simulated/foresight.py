@@ -35,11 +35,13 @@ class Foresight:
         self._class_of = class_of
         self._decoding = DecodeClocks()
         self._expected_s: dict[str, float] = {}
+        self._of_programs: set[str] = set()
 
     def scheduled(self, step: Step, now_s: float) -> None:
         """A step was decided."""
         for request in step.preempted:
             self._decoding.leave(request.request_id)
+            self._of_programs.discard(request.request_id)
         if not step.tokens:
             return
         self.clock.decided(now_s, step.shape)
@@ -63,6 +65,7 @@ class Foresight:
     def rejoin(self, running: Iterable[Request], now_s: float) -> None:
         """Classes have changed: follow these requests anew."""
         self._decoding = DecodeClocks()
+        self._of_programs.clear()
         self._follow((each for each in running if each.decodes), self.clock.free_s(now_s))
 
     def work(
@@ -80,6 +83,7 @@ class Foresight:
             step_time=self.clock.step_time,
             decodes=len(self._decoding),
             decode_context=self._decoding.context_tokens,
+            program_decodes=len(self._of_programs),
             due=self._decoding.due(free_s),
             prefills=tuple(self._prefill(each) for each in running if self._has_prefill(each)),
             tightest_ttft_s=tightest_ttft_s,
@@ -95,13 +99,17 @@ class Foresight:
             name = request.request_id
             if not request.remaining:
                 self._decoding.leave(name)
+                self._of_programs.discard(name)
             elif name not in self._decoding:
                 first_s = request.first_token_at
                 if first_s is None:
                     first_s = self._expected_s[name] = free_s
+                tpot_s = aimed_tpot_s(self._class_of(request), is_late=request.late)
+                if tpot_s is None and request.arrival.origin.call is not None:
+                    self._of_programs.add(name)
                 self._decoding.join(
                     name,
-                    aimed_tpot_s(self._class_of(request), is_late=request.late),
+                    tpot_s,
                     first_s,
                     tokens=request.produced + request.under_way,
                     context=request.computed,

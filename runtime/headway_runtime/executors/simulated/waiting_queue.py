@@ -205,7 +205,7 @@ class WaitingQueue:
         if call is None and has_objective:
             return None
         name, tenant = request.request_id, arrival.origin.tenant
-        due_s = self.programs.arrived(name, tenant, call, arrival.at)
+        due_s = self.programs.arrived(name, tenant, call, arrival.at, arrival.prompt_tokens)
         program = self.programs.program(tenant, call.program) if call is not None else None
         has_deadline = program is not None and program.deadline_s is not None
         return due_s if has_deadline or not has_objective else None

@@ -97,7 +97,9 @@ class Origins:
         if call is None:
             return Standing(origin.tenant)
         self._calls[name] = request
-        due_s = self.programs.arrived(name, origin.tenant, call, request.arrival_time)
+        due_s = self.programs.arrived(
+            name, origin.tenant, call, request.arrival_time, request.num_prompt_tokens
+        )
         program = self.programs.program(origin.tenant, call.program)
         has_deadline = program is not None and program.deadline_s is not None
         return Standing(origin.tenant, due_s, has_deadline)

@@ -45,7 +45,7 @@ def _call(extra: dict[Any, Any], session: object) -> Call | None:
         program,
         _id(extra.get(NODE_KEY)),
         _ids(extra.get(PARENTS_KEY)),
-        _ids(extra.get(CHILDREN_KEY)),
+        _ids(extra[CHILDREN_KEY]) if CHILDREN_KEY in extra else None,
         _deadline_s(extra.get(DEADLINE_KEY)),
     )
 

@@ -70,6 +70,7 @@ class WorkWatch:
         self._prefills: dict[str, _Request] = {}
         self._unseen: dict[str, _Request] = {}
         self._decodes = DecodeClocks()
+        self._of_programs: set[str] = set()
         self._odd_steps = 0
 
     @property
@@ -88,6 +89,7 @@ class WorkWatch:
             step_time=self.clock.step_time,
             decodes=len(self._decodes),
             decode_context=self._decodes.context_tokens,
+            program_decodes=len(self._of_programs),
             due=tuple([TokenDue(each.due_s + offset_s, each.tpot_s) for each in due]),
             prefills=tuple([_prefill(name, each) for name, each in self._prefills.items()]),
             tightest_ttft_s=self.tightest_ttft_s,
@@ -139,6 +141,7 @@ class WorkWatch:
             self._prefills.pop(name, None)
             self._unseen.pop(name, None)
             self._decodes.leave(name)
+            self._of_programs.discard(name)
             if self.charges is not None:
                 self.charges.decodes_no_more(name)
 
@@ -203,10 +206,12 @@ class WorkWatch:
 
     def _decodes_from(self, name: str, known: _Request) -> None:
         first_s = known.first_token_s if known.first_token_s is not None else known.expected_s
-        request = known.request
+        request, tpot_s = known.request, known.tpot_s
+        if tpot_s is None and known.standing.program_due_s is not None:
+            self._of_programs.add(name)
         self._decodes.join(
             name,
-            known.tpot_s,
+            tpot_s,
             first_s or 0.0,
             request.num_output_tokens + request.num_output_placeholders,
             request.num_computed_tokens,
