@@ -95,10 +95,27 @@ def document_of(found: Sequence[Result], command: str) -> dict[str, Any]:
             if parse(arm).kind is Kind.ABLATION
         },
         "command": command,
+        "conditions": conditions_of(found),
         "is_simulated": all(each["shape"] == SIMULATED for each in found),
         "runs": len(found),
         "seeds": sorted({int(each["seed"]) for each in found}),
         "scenarios": details(table),
+    }
+
+
+_CONDITIONS = (
+    *("machine", "engine_version", "gpu", "shape", "async_scheduling"),
+    *("capacity_tokens_per_s", "slower", "shorter", "duration_s", "command"),
+)
+
+
+def conditions_of(found: Sequence[Result]) -> dict[str, list[str]]:
+    """What runs on real engines were made on and how: by name, every value that they have."""
+    real = [each for each in found if each["shape"] != SIMULATED]
+    return {
+        name: sorted(values)
+        for name in _CONDITIONS
+        if (values := {str(each[name]) for each in real if each.get(name) is not None})
     }
 
 

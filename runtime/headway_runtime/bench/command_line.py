@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 
 from headway_runtime.bench.arms import Arm, parse, parse_all
 from headway_runtime.bench.catalogue import named
+from headway_runtime.bench.machine import machine
 from headway_runtime.bench.runs import Group, Run
+from headway_runtime.bench.scaled import Scale, scaled
 from headway_runtime.bench.scenarios import Offer, Scenario
 from headway_runtime.bench.workload import Workload
 
@@ -33,6 +36,8 @@ class Settings:
         drain_s: time after the arrival window at which open requests are given up.
         pack: archive of all results, kept up to date.
         keeps_steps: whether each run's step log is kept too.
+        scale: what objectives and lengths are scaled by.
+        command: the command line.
     """
 
     groups: list[Group]
@@ -44,21 +49,43 @@ class Settings:
     drain_s: float
     pack: Path | None
     keeps_steps: bool
+    scale: Scale
+    command: str
 
     def capacity(self, scenario: Scenario) -> float:
         """Capacity for this scenario, see :mod:`headway_runtime.bench.scenarios`."""
         return self.capacity_tokens_per_s.get(scenario.name, self.capacity_tokens_per_s[""])
 
     def workload(self, run: Run) -> Workload:
-        """The requests of a run; equal for all arms."""
-        return run.scenario.workload(
-            Offer(run.seed, self.capacity(run.scenario), self.duration_s, self.traces)
-        )
+        """The requests of a run; equal for all arms.
+
+        Raises:
+            ValueError: the scenario cannot be scaled, or its trace is not there.
+            OSError: its trace cannot be read.
+        """
+        return self.offered(run.scenario, run.seed, self.duration_s)
+
+    def offered(self, scenario: Scenario, seed: int, duration_s: float | None) -> Workload:
+        """The requests of a scenario, see :meth:`workload`."""
+        # As many more requests as each of them is to be shorter.
+        capacity = self.capacity(scenario) * self.scale.shorter
+        offer = Offer(seed, capacity, duration_s, self.traces)
+        return scaled(scenario.workload(offer), self.scale)
 
     def expected_s(self, run: Run, workload: Workload) -> float:
         """Time a run takes, all its work done."""
         work_s = workload.tokens / (_SLOWEST_SHARE * self.capacity(run.scenario))
         return max(workload.duration_s, work_s) + _OVERHEAD_S
+
+    def told(self, scenario: Scenario) -> dict[str, Any]:
+        """What a run's result tells of how and where it was made."""
+        return {
+            "capacity_tokens_per_s": self.capacity(scenario),
+            "slower": self.scale.slower,
+            "shorter": self.scale.shorter,
+            "machine": machine(),
+            "command": self.command,
+        }
 
     @property
     def left_s(self) -> float:
@@ -92,6 +119,8 @@ def read_settings(options: argparse.Namespace, begun_s: float) -> Settings:
         drain_s=options.drain_s,
         pack=options.pack,
         keeps_steps=options.keep_steps,
+        scale=Scale(options.slower, options.shorter),
+        command=" ".join(("python -m", options.program, *sys.argv[1:])),
     )
 
 
@@ -119,6 +148,7 @@ def parser(program: str, description: str | None) -> argparse.ArgumentParser:
         prog=f"headway_runtime.bench.{program}", description=description
     )
     add = parser.add_argument
+    parser.set_defaults(program=parser.prog)
     add("--out", type=Path, required=True, help="directory of results, one file a run")
     add("--plan", type=Path, help="JSON list of {scenarios, arms, seeds, control}, instead of:")
     add("--scenarios", nargs="+", default=["load-70"], help="names, see catalogue.py")
@@ -128,6 +158,8 @@ def parser(program: str, description: str | None) -> argparse.ArgumentParser:
     add("--budget-s", type=float, default=540, help="stop cleanly after so long")
     add("--capacity-tokens-per-s", type=float, default=29_000, help="see scenarios.py")
     add("--capacity", nargs="+", type=_capacity, default=[], metavar="SCENARIO=TOKENS_PER_S")
+    add("--slower", type=float, default=1, help="objectives are so many times as long")
+    add("--shorter", type=float, default=1, help="so many times more requests, each so much shorter")
     add("--traces", type=Path, help="directory of the public traces")
     add("--duration-s", type=float, help="arrival window instead of the scenarios' own")
     add("--drain-s", type=float, default=60, help="give requests up so long after the window")

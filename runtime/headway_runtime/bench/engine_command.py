@@ -30,6 +30,7 @@ class Start:
         api_servers: processes that talk to clients; one may not keep up with a small model.
         queued: open requests from which on vLLM refuses more, for the arms that are named after it;
             None refuses nobody.
+        model: folder of a real model that is served instead of one of random weights.
         extra: more arguments of vLLM's.
     """
 
@@ -38,6 +39,7 @@ class Start:
     kv_blocks: int | None = None
     api_servers: int = 1
     queued: int | None = None
+    model: Path | None = None
     extra: tuple[str, ...] = ()
 
 
@@ -54,7 +56,8 @@ def command(model: Path, wanted: Start) -> list[str]:
     )
     return [
         *(sys.executable, "-m", *program),
-        *("--model", str(model), "--load-format", "dummy", "--served-model-name", MODEL_NAME),
+        *("--model", str(model), "--served-model-name", MODEL_NAME),
+        *("--load-format", "dummy" if wanted.model is None else "auto"),
         *("--generation-config", "vllm", "--host", "127.0.0.1", "--port", str(wanted.port)),
         *("--scheduler-cls", SCHEDULER, "--async-scheduling", "--enable-prefix-caching"),
         # It tells tenants apart, in all arms, and refuses requests where the policy says so.

@@ -18,9 +18,10 @@ from headway_runtime.bench.engine_command import MODEL_NAME, RUN_DIR, STEP_LOG
 from headway_runtime.bench.measure import Bench, line, result_of, was_cut
 from headway_runtime.bench.mixes import standard
 from headway_runtime.bench.runs import Run, pending
-from headway_runtime.bench.workload import Workload, mixed_workload
+from headway_runtime.bench.scenarios import Scenario
+from headway_runtime.bench.workload import Workload
 
-_WARM_UP_REQUESTS_PER_S = 8.0
+_WARM_UP = Scenario("warm-up", "warm-up", 0.35, 4, standard())
 
 
 def main(arguments: list[str]) -> int:
@@ -63,7 +64,7 @@ def _make(bench: Bench, runs: list[Run], settings: Settings, warm_up_s: float) -
     # The engine refuses numbers that are not higher than all before.
     serial = int(time.time())
     if warm_up_s:
-        serial = _warm_up(bench, runs, warm_up_s, serial)
+        serial = _warm_up(bench, runs, settings, warm_up_s, serial)
     left = []
     for run in runs:
         workload = settings.workload(run)
@@ -86,7 +87,7 @@ def _make_one(bench: Bench, run: Run, workload: Workload, serial: int, settings:
         return False
     result = {
         **result_of(run, workload, loaded),
-        "capacity_tokens_per_s": settings.capacity(run.scenario),
+        **settings.told(run.scenario),
         "kv_blocks": bench.engine.kv_blocks(),
     }
     if give_up_s < wanted_s and was_cut(result):
@@ -102,12 +103,14 @@ def _make_one(bench: Bench, run: Run, workload: Workload, serial: int, settings:
     return True
 
 
-def _warm_up(bench: Bench, runs: list[Run], warm_up_s: float, serial: int) -> int:
+def _warm_up(
+    bench: Bench, runs: list[Run], settings: Settings, warm_up_s: float, serial: int
+) -> int:
     """Load the engine for a moment, so that kernels are compiled and step times are learned."""
     arms = dict.fromkeys((runs[0].arm, HEADWAY))
     for arm in arms:
         serial += 1
-        workload = mixed_workload(standard(), _WARM_UP_REQUESTS_PER_S, warm_up_s, serial)
+        workload = settings.offered(_WARM_UP, serial, warm_up_s)
         bench.load(arm, workload, serial, 4 * warm_up_s)
     _say("warmed up")
     return serial

@@ -56,7 +56,7 @@ def start(state: Path, wanted: Start) -> Server:
     (state / RUN_DIR).mkdir(parents=True, exist_ok=True)
     for left_over in (state / RUN_DIR).iterdir():
         left_over.unlink()
-    model = write_model(wanted.shape, state / "models" / wanted.shape)
+    model = wanted.model or write_model(wanted.shape, state / "models" / wanted.shape)
     with (state / ENGINE_LOG).open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command line
             command(model, wanted),
@@ -146,6 +146,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("action", choices=("start", "stop", "status"))
     parser.add_argument("--state", type=Path, required=True, help="directory for all of its files")
     parser.add_argument("--shape", choices=(*SHAPES, TINY), default="qwen3-8b")
+    parser.add_argument("--model", type=Path, help="folder of a real model, instead of a shape")
     parser.add_argument("--port", type=int, default=8100)
     parser.add_argument("--kv-blocks", type=int, help="KV blocks, for scenario kv-pressure")
     parser.add_argument("--queued", type=int, help="open requests at most, for arms stock-queued-N")
@@ -155,11 +156,12 @@ def main(arguments: list[str]) -> int:
     server = find(options.state)
     if options.action == "start" and server is None:
         wanted = Start(
-            options.shape,
+            options.shape if options.model is None else options.model.resolve().name,
             options.port,
             options.kv_blocks,
             options.api_servers,
             options.queued,
+            options.model,
             tuple(extra),
         )
         server = start(options.state, wanted)

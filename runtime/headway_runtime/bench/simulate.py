@@ -59,7 +59,7 @@ def _make(run: Run, settings: Settings, gpu: SimulatedGpu) -> None:
     loaded = simulate(gpu, run.arm, workload, run.seed, workload.duration_s + settings.drain_s)
     result = {
         **result_of(run, workload, loaded),
-        "capacity_tokens_per_s": settings.capacity(run.scenario),
+        **settings.told(run.scenario),
         "kv_blocks": gpu.kv_blocks,
     }
     results.write(settings.out, result)

@@ -17,9 +17,9 @@ from headway_runtime.door.policy_view import PolicyView
 from headway_runtime.exchange import admission_board, policy_file
 from headway_runtime.exchange.admission_board import AdmissionBoardReader
 from headway_runtime.exchange.declaration import CLASS_KEY, PROGRAM_KEY, TENANT_KEY
+from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.refusal_counts import RefusalCounts
 from headway_runtime.exchange.tenant_seal import TenantSeal
-from headway_runtime.executors.vllm.policy_watch import PolicyWatch
 from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.admission import Refusal, refusal
 

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from headway_runtime.exchange import policy_file, statistics_file
+from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.statistics_file import StatisticsWriter
 from headway_runtime.exchange.statistics_record import EngineState, Header
 from headway_runtime.executors.vllm.adapters import ActiveLimitAdapter
 from headway_runtime.executors.vllm.control import StepControl
 from headway_runtime.executors.vllm.journal import Journal
-from headway_runtime.executors.vllm.policy_watch import PolicyWatch
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.policy import encode
 from tests.unit.runtime.engines import core_output, scheduler, scheduler_output

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from headway_runtime.exchange import policy_file, statistics_file
+from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.executors.vllm import control as control_module
 from headway_runtime.executors.vllm import journal as journal_module
-from headway_runtime.executors.vllm.policy_watch import PolicyWatch
 from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.policy import Mode, TrafficClass, encode

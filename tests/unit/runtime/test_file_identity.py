@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headway_runtime.executors.vllm.file_identity import FileIdentity
+from headway_runtime.exchange.file_identity import FileIdentity
 
 WAYS = {
     "as the C library says": None,

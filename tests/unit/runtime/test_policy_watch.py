@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headway_runtime.exchange import policy_file
-from headway_runtime.executors.vllm.policy_watch import PolicyWatch
+from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.policy import encode
 from tests.unit.runtime.policies import policy
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway_runtime.bench.classes.scenarios import HONEST, LIAR
 from headway_runtime.bench.classes.table import Table
+from headway_runtime.bench.simulated import SIMULATED
 
 Path = tuple[str, ...]
 
@@ -15,6 +16,8 @@ COLUMNS: Mapping[str, Path] = {
     "accepted_attainment_shed": ("admission", "shed", "accepted_attainment"),
     "accepted": ("admission", "accepted"),
     "refused": ("admission", "refused"),
+    "refusal_ms_p50": ("admission", "refusal_ms", "p50"),
+    "refusal_ms_p99": ("admission", "refusal_ms", "p99"),
     "ttft_ms_p50": ("summary", "ttft_ms", "p50"),
     "ttft_ms_p99": ("summary", "ttft_ms", "p99"),
     "tokens_per_s": ("summary", "window_tokens_per_s"),
@@ -36,6 +39,9 @@ COLUMNS: Mapping[str, Path] = {
 """By name, where each figure is found in a result."""
 
 
+_TIMED_OVER_HTTP = ("refusal_ms_p50", "refusal_ms_p99")
+
+
 def details(table: Table) -> dict[str, dict[str, dict[str, Any]]]:
     """For each scenario and arm its figures, means over seeds, without those it does not have.
 
@@ -48,7 +54,11 @@ def details(table: Table) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _row(table: Table, scenario: str, arm: str) -> dict[str, Any]:
-    means = {name: table.mean(scenario, arm, *path) for name, path in COLUMNS.items()}
+    means = {
+        name: table.mean(scenario, arm, *path)
+        for name, path in COLUMNS.items()
+        if not (name in _TIMED_OVER_HTTP and _is_simulated(table, scenario, arm))
+    }
     row: dict[str, Any] = {name: round(v, 4) for name, v in means.items() if v is not None}
     row["seeds"] = sorted(table.seeds(scenario, arm))
     tenants = {name for run in table.runs(scenario, arm) for name in _tenants(run)}
@@ -63,6 +73,10 @@ def _row(table: Table, scenario: str, arm: str) -> dict[str, Any]:
             for name in sorted(tenants)
         }
     return row
+
+
+def _is_simulated(table: Table, scenario: str, arm: str) -> bool:
+    return any(run["shape"] == SIMULATED for run in table.runs(scenario, arm))
 
 
 def _tenants(run: Mapping[str, Any]) -> list[str]:

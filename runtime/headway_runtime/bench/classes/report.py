@@ -42,6 +42,7 @@ def report(document: Mapping[str, Any]) -> str:
             f"Measured {where}, {document['runs']} runs, seeds "
             f"{', '.join(map(str, document['seeds']))}: `{document['command']}`."
         ),
+        *_conditions(document),
         "## In short",
         _table(
             ("figure", "value", "goal"),
@@ -49,8 +50,8 @@ def report(document: Mapping[str, Any]) -> str:
         ),
         (
             "Of several scenarios the worst one counts. Ratios of completion times are theirs over "
-            "ours, costs are with the lie over without; `-` was not measured. A refusal takes no "
-            "time on a simulated engine."
+            "ours, costs are with the lie over without; `-` was not measured."
+            f"{' A refusal takes no time on a simulated engine.' if document['is_simulated'] else ''}"
         ),
         *_ablations(document),
         "## Every scenario",
@@ -58,6 +59,11 @@ def report(document: Mapping[str, Any]) -> str:
         *(part for name, arms in document["scenarios"].items() for part in _scenario(name, arms)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _conditions(document: Mapping[str, Any]) -> list[str]:
+    """On what, and by which commands, runs on real engines were made."""
+    return [f"- {name}: {', '.join(told)}" for name, told in document["conditions"].items()]
 
 
 def _ablations(document: Mapping[str, Any]) -> list[str]:

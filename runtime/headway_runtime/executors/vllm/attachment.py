@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from vllm.version import __version__ as engine_version
 
 from headway_runtime.exchange import history_file, policy_file, statistics_file
+from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.statistics_record import EngineState, Header
 from headway_runtime.executors.vllm.adapter import Adapter
 from headway_runtime.executors.vllm.class_accounts import ClassAccounts
@@ -20,7 +21,6 @@ from headway_runtime.executors.vllm.followed import TenantOf, one_tenant
 from headway_runtime.executors.vllm.gpu_utilisation import GpuUtilisation
 from headway_runtime.executors.vllm.history_log import HistoryLog
 from headway_runtime.executors.vllm.journal import Journal
-from headway_runtime.executors.vllm.policy_watch import PolicyWatch
 from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.executors.vllm.support import UnsupportedEngineError, choose_adapter

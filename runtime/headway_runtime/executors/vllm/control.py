@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.interface import Executor
 from headway_runtime.executors.vllm.journal import Journal
-from headway_runtime.executors.vllm.policy_watch import PolicyWatch
 from headway_runtime.executors.vllm.step_account import Decided, EngineLoad
 from headway_runtime.policy import Mode, Policy
 from headway_runtime.scheduling.breaker import Breaker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headway_runtime.exchange import policy_file
-from headway_runtime.executors.vllm.file_identity import FileIdentity, Identity
+from headway_runtime.exchange.file_identity import FileIdentity, Identity
 from headway_runtime.policy import Policy, PolicyFormatError, decode
 
 
