@@ -81,6 +81,16 @@ def objectives() -> Iterable[Panel]:
         Query(f"sum by (class) (rate({ended}{_FAST}))", "{{class}}"),
     )
     yield graph(
+        "Refused requests",
+        "Answered 503 where they come in: their class sheds and would have been late, or its queue "
+        "is full. They are in none of the figures above.",
+        Axis("reqps"),
+        Query(
+            f"sum by (class, reason) (rate(headway_refused_requests_total{_FAST}))",
+            "{{class}} {{reason}}",
+        ),
+    )
+    yield graph(
         "Queue",
         "Requests running and waiting in all pods.",
         Axis("short"),

@@ -17,6 +17,12 @@ _WHY = {
 }
 
 
+_REMEDY = {
+    RefusalReason.QUEUE_FULL: "in another class",
+    RefusalReason.OBJECTIVE_UNMET: "with a shorter prompt, or in another class",
+}
+
+
 class Answer(NamedTuple):
     """An HTTP response.
 
@@ -41,8 +47,8 @@ def answer(refusal: Refusal, class_name: str, *, anthropic: bool) -> Answer:
     """
     why = _WHY[refusal.reason].format(name=class_name)
     message = (
-        f"{refusal.reason.value}: {why}. Try again in {refusal.retry_after_s} s, with a shorter "
-        "prompt or in another class, or add capacity."
+        f"{refusal.reason.value}: {why}. Try again in {refusal.retry_after_s} s, or "
+        f"{_REMEDY[refusal.reason]}."
     )
     body = json.dumps(_anthropic(message) if anthropic else _openai(message)).encode("ascii")
     headers = [

@@ -12,7 +12,6 @@ _ENDED_AS = {
     State.FINISHED: "it was complete",
     State.ABORTED: "it was ended for its client, who had gone or had met a stop string",
     State.FAILED: "the engine gave it up",
-    State.REFUSED: "it was refused",
     State.QUARANTINED: "it was quarantined, since steps failed with it",
 }
 

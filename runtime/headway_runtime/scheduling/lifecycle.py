@@ -24,9 +24,7 @@ class State(enum.IntEnum):
     """It was ended for its client, who had gone or had enough."""
     FAILED = 7
     """The engine gave it up."""
-    REFUSED = 8
-    """It was not let in."""
-    QUARANTINED = 9
+    QUARANTINED = 8
     """It was taken out of the engine, since steps fail with it."""
 
     @property
@@ -41,7 +39,7 @@ LIVE = tuple(each for each in State if not each.is_end)
 _ENDS = (State.FINISHED, State.ABORTED, State.FAILED, State.QUARANTINED)
 
 _MAY_FOLLOW = {
-    State.WAITING: (State.PREFILLING, State.REFUSED, *_ENDS),
+    State.WAITING: (State.PREFILLING, *_ENDS),
     State.PREFILLING: (State.DECODING, State.PREEMPTED, State.PAUSED, *_ENDS),
     State.DECODING: (State.PREEMPTED, State.PAUSED, *_ENDS),
     # What it generated before may still come, and be its last.

@@ -100,7 +100,7 @@ class PodCollector(Collector):
         yield from _asked_for(view.policy)
         classes = view.policy.classes if view.policy is not None else ()
         yield from class_metrics(classes, view.engines, view.now_ns)
-        yield refusal_metric(view.refusals, {each.name for each in classes})
+        yield refusal_metric(view.refusals, classes)
 
 
 def _counters(latest: Sequence[StepRecord]) -> Iterator[Metric]:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
+from headway_runtime.policy import TrafficClass, WhenUnmet
 from headway_runtime.scheduling.admission import RefusalReason
 
-_REASONS = frozenset(reason.value for reason in RefusalReason)
 
-
-def refusal_metric(counts: Mapping[tuple[str, str], int], classes: Collection[str]) -> Metric:
+def refusal_metric(
+    counts: Mapping[tuple[str, str], int], classes: Iterable[TrafficClass]
+) -> Metric:
     """Requests refused so far.
 
-    There is a series for a class and a reason once a request was refused for it, and none for what
-    is no class of the policy in force.
+    There is a series for each class of the policy in force and each reason for which its requests
+    may be refused, from the beginning: an increase from nothing is none.
 
     Args:
         counts: requests refused, by class and reason.
-        classes: names of the policy's classes.
+        classes: those of the policy.
     """
     metric = CounterMetricFamily(
         "headway_refused_requests", "Requests refused with 503.", labels=["class", "reason"]
     )
-    for (name, reason), count in sorted(counts.items()):
-        if name in classes and reason in _REASONS:
-            metric.add_metric([name, reason], count)
+    for each in classes:
+        for reason in _reasons(each):
+            key = (each.name, reason.value)
+            metric.add_metric(key, counts.get(key, 0))
     return metric
+
+
+def _reasons(promised: TrafficClass) -> Iterator[RefusalReason]:
+    if promised.when_unmet is WhenUnmet.SHED:
+        yield RefusalReason.OBJECTIVE_UNMET
+    if promised.max_queued is not None:
+        yield RefusalReason.QUEUE_FULL

@@ -49,7 +49,8 @@ class RequestRoutes:
         if by not in _BY:
             return _refusal(HTTPStatus.BAD_REQUEST, f"by must be {' or '.join(_BY)}")
         looked = self._look()
-        told = looked.slowest(int(count), request.query.get("class"), by_first_token=_BY[by])
+        of = (request.query.get("class"), request.query.get("tenant"))
+        told = looked.slowest(int(count), *of, by_first_token=_BY[by])
         return _answer(looked, told)
 
     def _look(self) -> Requests:

@@ -54,18 +54,30 @@ class Requests:
         return self._told(self._ranked(is_sought, lambda key: key.arrived_ns), lambda _: True)
 
     def slowest(
-        self, count: int, class_name: str | None = None, *, by_first_token: bool = False
+        self,
+        count: int,
+        class_name: str | None = None,
+        tenant: str | None = None,
+        *,
+        by_first_token: bool = False,
     ) -> list[RequestSummary]:
-        """Those that took longest, or whose first token did; longest first."""
+        """Those that took longest, or whose first token did; longest first.
+
+        Args:
+            count: at most so many.
+            class_name: of this class alone.
+            tenant: of this tenant alone.
+            by_first_token: whether their first tokens count.
+        """
 
         def took_ns(key: Key) -> int:
             seen_ns = key.first_token_ns if by_first_token else 0
             return (seen_ns or key.ended_ns or self._now_ns) - key.arrived_ns
 
-        def is_of_class(told: RequestSummary) -> bool:
-            return class_name is None or told.class_name == class_name
+        def is_sought(told: RequestSummary) -> bool:
+            return class_name in (None, told.class_name) and tenant in (None, told.tenant)
 
-        return self._told(self._ranked(lambda _: True, took_ns), is_of_class, count)
+        return self._told(self._ranked(lambda _: True, took_ns), is_sought, count)
 
     def _ranked(self, is_sought: _Sought, rank: _Rank) -> Iterator[tuple[Histories, int]]:
         """Where the records are, highest rank first. One that has ended goes before its past."""

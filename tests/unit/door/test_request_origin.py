@@ -65,7 +65,7 @@ def test_a_request_that_declares_nothing_is_unknown(extra: Any) -> None:
         ("headway_parents", ["fits", "x" * 129], {"parents": ()}),
         ("headway_parents", ["fits", 7], {"parents": ()}),
         ("headway_parents", "read", {"parents": ()}),
-        ("headway_children", ["fits", ""], {"children": ()}),
+        ("headway_children", ["fits", ""], {"children": None}),
         ("headway_deadline_seconds", 0, {"deadline_s": None}),
         ("headway_deadline_seconds", -1, {"deadline_s": None}),
         ("headway_deadline_seconds", float("nan"), {"deadline_s": None}),

@@ -33,6 +33,7 @@ SHOWN = (
     "headway_preemptions_total",
     "headway_recent_plan_seconds",
     "headway_recent_step_seconds",
+    "headway_refused_requests_total",
     "headway_running_requests",
     "headway_scheduled_tokens_total",
     "headway_theta_ratio",

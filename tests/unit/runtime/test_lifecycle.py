@@ -253,7 +253,6 @@ def test_nothing_follows_an_end_and_nothing_waits_for_itself() -> None:
         (State.WAITING, State.PREEMPTED),
         (State.WAITING, State.PAUSED),
         (State.PREFILLING, State.WAITING),
-        (State.PREFILLING, State.REFUSED),
         (State.DECODING, State.PREFILLING),
         (State.PAUSED, State.DECODING),
         (State.PAUSED, State.PREFILLING),
@@ -281,7 +280,6 @@ EVENTS = {
     "goes_on": lambda life: life.goes_on(),
     "given_up": lambda life: life.history.given_up(life.now_ns),
     "finished": lambda life: life.ended(),
-    "refused": lambda life: life.ended(State.REFUSED),
     "failed": lambda life: life.ended(State.FAILED),
 }
 AFTER = {
@@ -293,7 +291,6 @@ AFTER = {
     "goes_on": {State.WAITING},
     "given_up": set(State),
     "finished": {State.FINISHED},
-    "refused": {State.REFUSED},
     "failed": {State.FAILED},
 }
 steps = st.tuples(

@@ -11,7 +11,7 @@ import pytest
 from headway_runtime.exchange.class_record import WINDOW_NS, ClassRecord, Windows
 from headway_runtime.exchange.histogram import BUCKETS, bucket_of
 from headway_runtime.exchange.refusal_counts import Counts
-from headway_runtime.policy import MAX_CLASSES, Mode, Policy, TrafficClass
+from headway_runtime.policy import MAX_CLASSES, Mode, Policy, TrafficClass, WhenUnmet
 from headway_runtime.scheduling.admission import RefusalReason
 from headway_runtime.sidecar.engines import read_engines
 from headway_runtime.sidecar.metrics import PodCollector, PodView
@@ -193,20 +193,31 @@ def refused(found: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float]
 
 def test_requests_refused_are_told_by_class_and_reason(tmp_path: Path) -> None:
     counts = {("chat", "QueueFull"): 2, ("chat", "ObjectiveUnmet"): 3}
-    found = metrics(tmp_path, policy(classes=(CHAT, FREE)), counts)
+    classes = (replace(CHAT, when_unmet=WhenUnmet.SHED, max_queued=9), FREE)
+    found = metrics(tmp_path, policy(classes=classes), counts)
     assert found["headway_refused_requests_total", "chat", "QueueFull"] == 2
     assert found["headway_refused_requests_total", "chat", "ObjectiveUnmet"] == 3
     assert len(refused(found)) == 2
 
 
+def test_refusals_are_counted_from_nothing_where_there_may_be_some(tmp_path: Path) -> None:
+    shed = replace(CHAT, when_unmet=WhenUnmet.SHED)
+    found = refused(metrics(tmp_path, policy(classes=(shed, FREE)), {}))
+    assert found == {("chat", "ObjectiveUnmet"): 0}
+
+
 def test_refusals_are_told_of_the_policys_classes_and_known_reasons_only(tmp_path: Path) -> None:
     counts = {("gone", "QueueFull"): 2, ("chat", "Foreign"): 3}
-    assert not refused(metrics(tmp_path, policy(classes=(CHAT,)), counts))
+    full = replace(CHAT, max_queued=9)
+    assert set(refused(metrics(tmp_path, policy(classes=(full,)), counts)).values()) == {0}
     assert not refused(metrics(tmp_path, None, counts))
 
 
 def test_refusals_have_two_series_for_each_class_at_most(tmp_path: Path) -> None:
     names = [f"c{number}" for number in range(2 * MAX_CLASSES)]
     counts = {(name, reason.value): 1 for name in names for reason in RefusalReason}
-    classes = tuple(TrafficClass(name) for name in names[:MAX_CLASSES])
+    classes = tuple(
+        TrafficClass(name, ttft_ms=1, when_unmet=WhenUnmet.SHED, max_queued=1)
+        for name in names[:MAX_CLASSES]
+    )
     assert len(refused(metrics(tmp_path, policy(classes=classes), counts))) == 2 * MAX_CLASSES

@@ -74,11 +74,10 @@ class HistoryLog:
             if len(self._ended) >= MOST_UNWRITTEN:
                 self._write_ended(self._writer)
 
-    def note(self, name: str, followed: Followed, event: Callable[..., None], *told: Any) -> None:
+    def note(self, followed: Followed, event: Callable[..., None], *told: Any) -> None:
         """Note an event in a history. One that makes no sense costs the history.
 
         Args:
-            name: the request's id.
             followed: the request.
             event: a method of :class:`RequestHistory`.
             told: its arguments.
@@ -91,7 +90,8 @@ class HistoryLog:
             followed.history = None
             self._leave(followed)
             if not self._lost:
-                _LOGGER.warning("Headway has lost the history of request %.96r: %s", name, error)
+                # Not which: its id is the client's text.
+                _LOGGER.warning("Headway has lost the history of a request: %s", error)
             self._lost += 1
 
     def left(self, followed: Followed) -> None:

@@ -151,7 +151,7 @@ class RequestHistories:
         history = followed.history
         if history is None or history.state is not State.PAUSED or followed.waits_for_client:
             return
-        self._log.note(name, followed, RequestHistory.goes_on, now_ns, self._done.reading)
+        self._log.note(followed, RequestHistory.goes_on, now_ns, self._done.reading)
         self._log.changed(name, followed, now_ns)
 
     def _admitted(self, name: str, output: Any, now_ns: int) -> None:
@@ -163,7 +163,7 @@ class RequestHistories:
             self._preempted(name, now_ns)
         computed = followed.request.num_computed_tokens - output.num_scheduled_tokens.get(name, 0)
         reading = self._done.reading
-        self._log.note(name, followed, RequestHistory.admitted, now_ns, reading, max(0, computed))
+        self._log.note(followed, RequestHistory.admitted, now_ns, reading, max(0, computed))
         self._under_way.computing[name] = followed
         self._under_way.without_token.add(name)
 
@@ -176,7 +176,7 @@ class RequestHistories:
             computed = request.num_computed_tokens
             if chunk:
                 self._done.chunk(followed.group, chunk)
-            self._log.note(name, followed, RequestHistory.chunk, chunk, computed - chunk)
+            self._log.note(followed, RequestHistory.chunk, chunk, computed - chunk)
             if computed >= request.num_tokens:
                 complete.append(name)
         for name in complete:
@@ -188,17 +188,17 @@ class RequestHistories:
             return
         self._under_way.computing.pop(name, None)
         tokens = followed.request.num_tokens
-        self._log.note(name, followed, RequestHistory.preempted, now_ns, self._done.reading, tokens)
+        self._log.note(followed, RequestHistory.preempted, now_ns, self._done.reading, tokens)
         self._log.changed(name, followed, now_ns)
 
     def _token_came(self, name: str, now_ns: int) -> None:
         followed = self._under_way.requests[name]
         if name in self._under_way.computing:
             # It was on its way when the request lost its KV blocks; its prompt is still computed.
-            self._log.note(name, followed, RequestHistory.late_token_came, now_ns)
+            self._log.note(followed, RequestHistory.late_token_came, now_ns)
         else:
             self._under_way.without_token.discard(name)
-            self._log.note(name, followed, RequestHistory.token_came, now_ns, self._done.reading)
+            self._log.note(followed, RequestHistory.token_came, now_ns, self._done.reading)
         if followed.first_token_ns is None:
             followed.first_token_ns = now_ns
             self._accounts.first_token(followed, now_ns)
@@ -211,7 +211,7 @@ class RequestHistories:
             return
         self._under_way.computing.pop(name, None)
         self._under_way.without_token.discard(name)
-        self._log.note(name, followed, RequestHistory.turn_ended, now_ns, self._done.reading)
+        self._log.note(followed, RequestHistory.turn_ended, now_ns, self._done.reading)
         self._spoke(name, followed, now_ns)
         self._log.changed(name, followed, now_ns)
 
@@ -222,7 +222,7 @@ class RequestHistories:
         state = _END_BY_REASON.get(reason, State.FINISHED)
         tokens = followed.request.num_output_tokens
         reading = self._done.reading
-        self._log.note(name, followed, RequestHistory.ended, state, now_ns, reading, tokens)
+        self._log.note(followed, RequestHistory.ended, state, now_ns, reading, tokens)
         self._accounts.ended(followed, reason, now_ns)
         self._log.ended(followed)
 

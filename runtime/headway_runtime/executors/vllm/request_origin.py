@@ -44,8 +44,8 @@ def _call(extra: dict[Any, Any], session: object) -> Call | None:
     return Call(
         program,
         _id(extra.get(NODE_KEY)),
-        _ids(extra.get(PARENTS_KEY)),
-        _ids(extra[CHILDREN_KEY]) if CHILDREN_KEY in extra else None,
+        _ids(extra.get(PARENTS_KEY)) or (),
+        _ids(extra.get(CHILDREN_KEY)),
         _deadline_s(extra.get(DEADLINE_KEY)),
     )
 
@@ -54,11 +54,12 @@ def _id(value: object) -> str:
     return value if isinstance(value, str) and len(value) <= MAX_ID_CHARACTERS else ""
 
 
-def _ids(value: object) -> tuple[str, ...]:
+def _ids(value: object) -> tuple[str, ...] | None:
+    """Names of a list; None if it is none that can be taken."""
     if not isinstance(value, (list, tuple)) or len(value) > MAX_LIST_ENTRIES:
-        return ()
+        return None
     ids = tuple(map(_id, value))
-    return ids if all(ids) else ()
+    return ids if all(ids) else None
 
 
 def _deadline_s(value: object) -> float | None:
