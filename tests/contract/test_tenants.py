@@ -199,3 +199,59 @@ def test_of_programs_that_wait_the_one_served_least_goes_first(make: Any) -> Non
     assert known is not None
     assert known.service_tokens == 5 * (1_500 + 2 * 40) + 64 + 2 * OUTPUT_TOKENS
     assert not known.under_way
+
+
+LIMITED = TrafficClass("limited", deadline_s=600, max_running=1)
+
+
+def with_a_full_class(make: Any, *others: TrafficClass) -> Any:
+    """An engine in which a tenant waits for nothing but room in its class."""
+    engine = shared(make, classes=(LIMITED, *others))
+    send(engine, "full", "limited", 60, output_tokens=1_500)
+    for _ in range(3):
+        engine.step()
+    return engine
+
+
+def test_who_waits_for_room_in_its_class_takes_nobodys_turn(make: Any) -> None:
+    engine = with_a_full_class(make, BATCH)
+    send(engine, "many", "batch", 80, prompt_tokens=128)
+    send(engine, "few", "batch", 20, prompt_tokens=128)
+    for _ in range(100):
+        engine.step()
+    others = [name for name in engine.admitted if not name.startswith("full")]
+    assert Counter(map(tenant_of, others[:40]))["few"] >= 15
+
+
+def test_who_waits_for_room_in_its_class_costs_nobody_its_ttft(make: Any) -> None:
+    engine = with_a_full_class(make, CHAT)
+    for step in range(200):
+        for number in range(2):
+            engine.add(f"chat-{step}-{number}", "chat", prompt_tokens=64, output_tokens=4)
+        engine.step()
+    assert not engine.scheduler._headway._executor.room._late
+
+
+def test_a_session_that_is_closed_waits_no_more(make: Any) -> None:
+    engine = shared(make)
+    for resumable in (True, False):
+        for number in range(5):
+            engine.add(f"s-{number}", "batch", prompt_tokens=16, resumable=resumable)
+        for _ in range(10):
+            engine.step()
+    room = engine.scheduler._headway._executor.room
+    assert not engine.scheduler.requests
+    assert not room.tenancy._waiting
+    assert not room.origins._standings
+
+
+def test_what_fails_with_a_newcomer_costs_its_place_and_not_the_engine(make: Any) -> None:
+    engine = shared(make)
+
+    def broken(_: Any) -> Origin:
+        raise KeyError("tenant")
+
+    engine.scheduler._headway._executor.room.origins.tells_by(broken)
+    send(engine, "a", "batch", 5)
+    serve(engine)
+    assert len(engine.admitted) == 5

@@ -159,7 +159,9 @@ def parser(program: str, description: str | None) -> argparse.ArgumentParser:
     add("--capacity-tokens-per-s", type=float, default=29_000, help="see scenarios.py")
     add("--capacity", nargs="+", type=_capacity, default=[], metavar="SCENARIO=TOKENS_PER_S")
     add("--slower", type=float, default=1, help="objectives are so many times as long")
-    add("--shorter", type=float, default=1, help="so many times more requests, each so much shorter")
+    add(
+        "--shorter", type=float, default=1, help="so many times more requests, each so much shorter"
+    )
     add("--traces", type=Path, help="directory of the public traces")
     add("--duration-s", type=float, help="arrival window instead of the scenarios' own")
     add("--drain-s", type=float, default=60, help="give requests up so long after the window")

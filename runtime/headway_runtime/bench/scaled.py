@@ -70,7 +70,7 @@ def _times(target: int | None, slower: float) -> int | None:
 def _request(request: Request, scale: Scale) -> Request:
     call = request.call
     if call is not None and call.deadline_s is not None:
-        call = replace(call, deadline_s=call.deadline_s * scale.slower)
+        call = call._replace(deadline_s=call.deadline_s * scale.slower)
     return replace(
         request,
         prompt_tokens=max(1, round(request.prompt_tokens / scale.shorter)),

@@ -1,7 +1,7 @@
 """The file through which an engine lets those who let requests in know how long they would wait.
 
-An engine that has nothing to do writes nothing. So a board on which nobody waits is good for as
-long as it is the newest, and one on which somebody waits only while it is fresh: what it was
+An engine that has nothing to do writes nothing. So a board on which nobody waits is good for a
+while, and one on which somebody waits only while it is fresh: what it was
 written by has stopped, or is in a step that takes far too long, and nobody is refused for that.
 """
 
@@ -21,6 +21,13 @@ from headway_runtime.scheduling.admission import Board, ClassWait
 FRESH_S = 2.0
 """So long a board on which somebody waits is believed, in seconds."""
 
+IDLE_FRESH_S = 60.0
+"""So long a board is believed on which nobody waits. Not for ever: who writes it may have failed,
+and then what was let in since would grow with every request."""
+
+IDLE_WAIT_S = 0.1
+"""What is left of a step may be on the last board of an engine that is idle."""
+
 LOOK_PERIOD_S = 1.0
 """A reader notices within this time that the file was replaced."""
 
@@ -29,12 +36,12 @@ MAX_HEAVY = 16
 
 MAX_NAME_BYTES = 63
 
-_HEAD = struct.Struct("<ddHH4x")
+_HEAD = struct.Struct("<ddHHI")
 _CLASS = struct.Struct("<64sI4xdd")
 _HEAVY = struct.Struct("<64s")
 _FORMAT = TwinBlockFormat(
     b"HEADWAYA",
-    version=1,
+    version=2,
     body_bytes=_HEAD.size + MAX_CLASSES * _CLASS.size + MAX_HEAVY * _HEAVY.size,
 )
 _LONGEST_WAIT_S = 86_400.0
@@ -133,13 +140,14 @@ def pack_board(board: Board) -> bytes:
         if _fits(name)
     ][:MAX_CLASSES]
     heavy = [_HEAVY.pack(name.encode()) for name in sorted(board.heavy) if _fits(name)][:MAX_HEAVY]
-    numbers = board.written_s, _bounded(board.prompt_token_s), len(classes), len(heavy)
+    free = min(board.free_slots, _MOST_WAITING)
+    numbers = board.written_s, _bounded(board.prompt_token_s), len(classes), len(heavy), free
     return _HEAD.pack(*numbers) + b"".join(classes) + b"".join(heavy)
 
 
 def unpack_board(body: bytes) -> Board:
     """The board of these bytes."""
-    written_s, prompt_token_s, classes, heavy = _HEAD.unpack_from(body)
+    written_s, prompt_token_s, classes, heavy, free_slots = _HEAD.unpack_from(body)
     heavy_at = _HEAD.size + classes * _CLASS.size
     end = heavy_at + heavy * _HEAVY.size
     return Board(
@@ -150,12 +158,17 @@ def unpack_board(body: bytes) -> Board:
             for name, *values in _CLASS.iter_unpack(body[_HEAD.size : heavy_at])
         },
         frozenset(_text(name) for (name,) in _HEAVY.iter_unpack(body[heavy_at:end])),
+        free_slots,
     )
 
 
 def _is_good(board: Board, now_s: float) -> bool:
-    is_fresh = abs(now_s - board.written_s) <= FRESH_S
-    return is_fresh or not any(each.waiting for each in board.classes.values())
+    age_s = abs(now_s - board.written_s)
+    if age_s <= FRESH_S:
+        return True
+    known = board.classes.values()
+    is_idle = not any(each.waiting or each.wait_s > IDLE_WAIT_S for each in known)
+    return is_idle and age_s <= IDLE_FRESH_S
 
 
 def _bounded(seconds: float) -> float:

@@ -21,6 +21,10 @@ TTFT_SHARE = 0.9
 """A request is let in if its first token is predicted within this share of its TTFT: a queue that
 is full to the last moment loses somebody with each error of a prediction."""
 
+LITTLE = 0.1
+"""Nobody is refused while others take no more than this share of the time: of its own prompt the
+prefix cache may hold the most, and a time after which to try again would be made up."""
+
 DEADLINE_SHARE = 0.75
 """The same where a whole answer has a deadline, the rest being for its tokens."""
 
@@ -51,12 +55,14 @@ class Board:
         prompt_token_s: how much longer everybody waits for each prompt token that is let in.
         classes: by name, classes of the policy.
         heavy: tenants that have more than their share.
+        free_slots: how many more requests the batch has room for.
     """
 
     written_s: float
     prompt_token_s: float
     classes: Mapping[str, ClassWait] = field(default_factory=dict)
     heavy: frozenset[str] = frozenset()
+    free_slots: int = 0
 
 
 class LetIn(NamedTuple):
@@ -116,10 +122,14 @@ def refusal(
     known = board.classes.get(promised.name, ClassWait())
     wait_s = known.wait_s if tenant in board.heavy else known.light_wait_s
     wait_s += board.prompt_token_s * let_in.prompt_tokens
-    if promised.max_queued is not None and known.waiting + let_in.requests >= promised.max_queued:
+    # Who comes into a batch with room waits in no queue.
+    queued = known.waiting + max(0, let_in.requests - board.free_slots)
+    if promised.max_queued is not None and queued >= promised.max_queued:
         return Refusal(RefusalReason.QUEUE_FULL, _seconds(wait_s))
     target_s = _target_s(promised)
     if promised.when_unmet is not WhenUnmet.SHED or target_s is None:
+        return None
+    if wait_s <= LITTLE * target_s:
         return None
     missing_s = wait_s + board.prompt_token_s * prompt_tokens - target_s
     if missing_s <= 0:

@@ -14,7 +14,7 @@ from math import inf
 from types import MappingProxyType
 
 from headway_runtime.scheduling.order import BACKGROUND, urgency_of
-from headway_runtime.scheduling.shares import PROMPT_TOKEN
+from headway_runtime.scheduling.shares import charge
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
     Prefill,
@@ -23,7 +23,10 @@ from headway_runtime.scheduling.view import (
 )
 
 LOOKS = 24
-"""Most requests that a step looks at to find whose turn it is."""
+"""Most requests whose turn it is in a step."""
+
+MISSES = 16
+"""So many requests of a tenant are passed over in a step, since they cannot run."""
 
 _ALL = ""
 """Stands for slots of the batch where classes have room."""
@@ -49,25 +52,36 @@ def in_turn(
         room: how many more requests of a class with a limit may run.
     """
     left = {**room, _ALL: slots}
-    heap = [(each.counter, number, 0) for number, each in enumerate(tenants) if each.background]
+    heap = [(each.counter, number, 0, 0) for number, each in enumerate(tenants) if each.background]
     heapify(heap)
     found: list[BackgroundRequest] = []
-    for _ in range(LOOKS):
-        if not heap or most_tokens <= 0:
-            break
-        counter, number, position = heap[0]
+    while heap and len(found) < LOOKS and most_tokens > 0:
+        counter, number, position, missed = heap[0]
         tenant = tenants[number]
         request = tenant.background[position]
         if _may_run(request, left):
             found.append(request)
-            tokens = _tokens(request)
-            most_tokens -= tokens
-            counter += PROMPT_TOKEN * tokens / tenant.weight
-        if position + 1 < len(tenant.background):
-            heapreplace(heap, (counter, number, position + 1))
+            most_tokens -= _tokens(request)
+            counter += charge(request.traffic_class, _tokens(request)) / tenant.weight
+        else:
+            missed += 1
+        if position + 1 < len(tenant.background) and missed < MISSES:
+            heapreplace(heap, (counter, number, position + 1, missed))
         else:
             heappop(heap)
     return found
+
+
+def with_room(tenants: Sequence[TenantView], room: Mapping[str, int]) -> list[TenantView]:
+    """The tenants, without work of those of whom nothing could run for want of room in its class.
+
+    Nobody is kept waiting for them.
+    """
+    return [each if _could_run(each, room) else replace(each, background=()) for each in tenants]
+
+
+def _could_run(tenant: TenantView, room: Mapping[str, int]) -> bool:
+    return any(_may_run(each, {**room, _ALL: 1}) for each in tenant.background[:MISSES])
 
 
 def with_running(tenants: Sequence[TenantView], running: Sequence[Prefill]) -> list[TenantView]:

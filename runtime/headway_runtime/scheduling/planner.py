@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from headway_runtime.scheduling.candidates import LOOKS, Candidate, by_turns, candidates
-from headway_runtime.scheduling.fairness import in_turn, with_running
+from headway_runtime.scheduling.fairness import in_turn, with_room, with_running
 from headway_runtime.scheduling.lanes import admit, place_newcomers, without_background
 from headway_runtime.scheduling.lateness import late_requests
 from headway_runtime.scheduling.lazy import Remembered, merged
@@ -52,6 +52,9 @@ def plan_step(view: StepView, is_overdue: Callable[[], bool]) -> StepPlan:
         view.ceilings, view.wanted, view.running, view.tokens_per_decode
     )
     _stop_if_late(is_overdue)
+    if view.lanes and view.tenants.waiting:
+        able = with_room(view.tenants.waiting, _room(view))
+        view = replace(view, tenants=replace(view.tenants, waiting=able))
     turns = _turns(view, limits)
     if view.lanes:
         plan = _with_class_limits(view, limits, reasons, turns)
@@ -84,10 +87,14 @@ def _turns(view: StepView, limits: Limits) -> list[BackgroundRequest] | None:
         return None
     slots = max(0, limits.max_batch_size - view.running)
     tokens = limits.token_budget - work.decodes * view.tokens_per_decode
-    room = {each.class_name: each.room for each in view.lanes}
     if not work.carried.running_first_steps:
         tenants = with_running(tenants, work.prefills)
-    return in_turn(tenants, slots, tokens, room)
+    # Where nobody may run the order alone says who comes first when somebody may.
+    return in_turn(tenants, slots, tokens, _room(view)) or None
+
+
+def _room(view: StepView) -> dict[str, int]:
+    return {each.class_name: each.room for each in view.lanes}
 
 
 def _with_class_limits(

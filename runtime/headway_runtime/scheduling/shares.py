@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, inf, log
 
+from headway_runtime.policy import TrafficClass
+
 PROMPT_TOKEN = 1.0
 OUTPUT_TOKEN = 2.0
 """What a token counts: an output token takes more of an engine than a prompt token, as in the
@@ -31,6 +33,9 @@ USE_TIME_S = 10.0
 HEAVY = 1.25
 """Who has had so many times as much as others on average, by weight, has more than a share."""
 
+MOST_BEHIND_TOKENS = 200_000.0
+"""So many weighted tokens a tenant may catch up on: some seconds of a large engine."""
+
 _IDLE_USE = 1.0
 
 
@@ -47,6 +52,12 @@ class _Account:
     weight: int = 1
     counter: float = 0.0
     use: float = 0.0
+
+
+def charge(traffic_class: TrafficClass | None, prompt_tokens: int, output_tokens: int = 0) -> float:
+    """What tokens of a class count, in weighted tokens."""
+    weight = traffic_class.weight if traffic_class is not None else 1
+    return (PROMPT_TOKEN * prompt_tokens + OUTPUT_TOKEN * output_tokens) / weight
 
 
 class Shares:
@@ -106,9 +117,15 @@ class Shares:
             del self._waiting[tenant]
             self._last_counter = self._account(tenant).counter
 
-    def nobody_waits(self) -> None:
-        """Who waits is to be told anew."""
+    def begin_anew(self) -> None:
+        """Who waits is to be told anew, and nobody owes anybody anything.
+
+        What was served by another order was nobody's choice.
+        """
         self._waiting.clear()
+        self._accounts.clear()
+        self._last_counter = 0.0
+        self.levels = {}
 
     def charge(self, tenant: str, tokens: float) -> None:
         """A tenant was served so many tokens, weighted by what they are."""
@@ -123,9 +140,17 @@ class Shares:
             for account in self._accounts.values():
                 account.use *= kept
         self._aged_s = now_s
+        self._forgive()
         if len(self._accounts) >= MOST_TENANTS:
             self._forget_idle()
         self.levels = self._levels()
+
+    def _forgive(self) -> None:
+        """Nobody who waits is too far behind: deadlines ask for no counters while they pile up."""
+        waiting = [self._account(each) for each in self._waiting]
+        least = max([each.counter for each in waiting], default=0.0) - MOST_BEHIND_TOKENS
+        for each in waiting:
+            each.counter = max(each.counter, least)
 
     def _levels(self) -> dict[str, int]:
         active = [

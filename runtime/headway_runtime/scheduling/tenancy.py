@@ -12,7 +12,7 @@ from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.lazy import Lazy
 from headway_runtime.scheduling.order import BACKGROUND
 from headway_runtime.scheduling.rate import Rate
-from headway_runtime.scheduling.shares import OUTPUT_TOKEN, PROMPT_TOKEN, Shares
+from headway_runtime.scheduling.shares import Shares, charge
 from headway_runtime.scheduling.tenant_queues import TenantQueues
 from headway_runtime.scheduling.view import (
     NO_TENANTS,
@@ -25,7 +25,7 @@ from headway_runtime.scheduling.view import (
 
 _Request = TypeVar("_Request")
 
-LOOKS = 4
+LOOKS = 16
 """So many of a tenant's waiting requests are looked at to see whether it could go on."""
 
 REVIEW_PERIOD_S = 0.25
@@ -72,7 +72,7 @@ class Tenancy(Generic[_Request]):
 
     def nobody_waits(self) -> None:
         """Who waits is to be told anew, for instance because urgencies have changed."""
-        self.shares.nobody_waits()
+        self.shares.begin_anew()
         self._queues.clear()
         self._waiting.clear()
         self._classes.clear()
@@ -123,9 +123,8 @@ class Tenancy(Generic[_Request]):
             traffic_class: its class.
             served: what the step computed of it.
         """
-        weight = traffic_class.weight if traffic_class is not None else 1
-        tokens = PROMPT_TOKEN * served.prompt_tokens + OUTPUT_TOKEN * served.output_tokens
-        self.shares.charge(self.shares.known_as(tenant), tokens / weight)
+        tokens = charge(traffic_class, served.prompt_tokens, served.output_tokens)
+        self.shares.charge(self.shares.known_as(tenant), tokens)
         if served.is_background:
             self.drain.count(served.prompt_tokens)
 

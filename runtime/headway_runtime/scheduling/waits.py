@@ -95,6 +95,7 @@ def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: 
         prompt_token_s=slower * work.step_time.mixed.prefill_token_s,
         classes={each.name: waits(each) for each in classes},
         heavy=frozenset(heavy),
+        free_slots=max(0, queued.free_slots),
     )
 
 

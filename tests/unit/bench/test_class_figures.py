@@ -81,6 +81,26 @@ def test_refusals_are_timed_over_http_alone() -> None:
     assert figures_of(Table([simulated, real]))["refusal_ms_p99"] == 7.0
 
 
+def test_what_was_run_on_a_real_engine_is_told_with_the_time_of_its_refusals() -> None:
+    told = {"machine": "2 cores", "engine_version": "0.32.0", "gpu": None, "slower": 10.0}
+    real = overloaded("overload-140", "headway", 1.0, 100, shape="tiny", **told)
+    document = document_of([real], "the command")
+    assert document["conditions"] == {
+        "machine": ["2 cores"],
+        "engine_version": ["0.32.0"],
+        "shape": ["tiny"],
+        "slower": ["10.0"],
+    }
+    assert document["scenarios"]["overload-140"]["headway"]["refusal_ms_p99"] == 7.0
+    text = report(document)
+    assert "- engine_version: 0.32.0" in text
+    assert "takes no time" not in text
+    simulated = document_of([overloaded("overload-140", "headway", 1.0, 100)], "the command")
+    assert simulated["conditions"] == {}
+    assert "refusal_ms_p99" not in simulated["scenarios"]["overload-140"]["headway"]
+    assert "takes no time" in report(simulated)
+
+
 def shared(
     scenario: str, jain: float, worst: float, light: float, beyond: int = 0
 ) -> dict[str, Any]:

@@ -162,6 +162,9 @@ def test_the_engine_is_started_with_the_scheduler_under_test(tmp_path: Path) -> 
     assert "--max-num-queued-reqs" not in started
     limited = command(tmp_path, Start("tiny", queued=128))
     assert limited[limited.index("--max-num-queued-reqs") + 1] == "128"
+    assert started[started.index("--load-format") + 1] == "dummy"
+    real = command(tmp_path, Start("real", model=tmp_path))
+    assert real[real.index("--load-format") + 1] == "auto"
     several = command(tmp_path, Start("tiny", api_servers=4))
     assert several[1:6] == ["-m", "vllm.entrypoints.cli.main", "serve", "--api-server-count", "4"]
     assert environment(tmp_path, {})["HEADWAY_RUN_DIR"] == str(tmp_path / "run")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headway_runtime.exchange.admission_board import (
     FRESH_S,
+    IDLE_FRESH_S,
     LOOK_PERIOD_S,
     MAX_HEAVY,
     AdmissionBoardReader,
@@ -26,6 +27,7 @@ from headway_runtime.scheduling.admission import Board, ClassWait
 
 NOW_S = 1_700_000_000.0
 NOBODY_WAITS = Board(NOW_S, 1e-4, {"chat": ClassWait(0, 0.05, 0.05), "batch": ClassWait()})
+STEP_IS_LEFT = replace(NOBODY_WAITS, classes={"chat": ClassWait(0, 3.0, 0.1)})
 SOMEBODY_WAITS = replace(NOBODY_WAITS, classes={"chat": ClassWait(1, 0.5, 0.1)})
 
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
@@ -38,6 +40,7 @@ boards = st.builds(
         names, st.builds(ClassWait, st.integers(0, 2**32 - 1), waits, waits), max_size=MAX_CLASSES
     ),
     heavy=st.frozensets(names, max_size=MAX_HEAVY),
+    free_slots=st.integers(0, 2**32 - 1),
 )
 
 
@@ -106,10 +109,12 @@ def test_a_board_is_found_as_soon_as_there_is_one(path: Path, reader: AdmissionB
         (SOMEBODY_WAITS, FRESH_S, True),
         (SOMEBODY_WAITS, FRESH_S + 0.1, False),
         (SOMEBODY_WAITS, -FRESH_S - 0.1, False),
-        (NOBODY_WAITS, 3600.0, True),
-        (Board(NOW_S, 0.0), 3600.0, True),
+        (NOBODY_WAITS, IDLE_FRESH_S, True),
+        (NOBODY_WAITS, IDLE_FRESH_S + 0.1, False),
+        (STEP_IS_LEFT, FRESH_S + 0.1, False),
+        (Board(NOW_S, 0.0), IDLE_FRESH_S, True),
     ],
-    ids=["fresh", "stopped", "of the future", "idle", "idle and without classes"],
+    ids=["fresh", "stopped", "of the future", "idle", "too old", "not done", "without classes"],
 )
 def test_an_old_board_is_believed_only_where_nobody_waits(
     writer: AdmissionBoardWriter,

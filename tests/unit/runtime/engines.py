@@ -83,6 +83,7 @@ def scheduler(**changed: Any) -> Any:
         "num_spec_tokens": 0,
         "waiting": deque(),
         "running": [],
+        "requests": {},
         "kv_cache_config": SimpleNamespace(kv_cache_groups=[]),
         "vllm_config": configuration(),
     }

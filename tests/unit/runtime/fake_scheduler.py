@@ -68,6 +68,7 @@ class FakeScheduler:
             new.structured_output_request = SimpleNamespace(_grammar=None)
         own = self.skips and not ready
         (self.engine.skipped_waiting if own else self.engine.waiting).append(new)
+        self.engine.requests[new.request_id] = new
         self.adapter.added(new)
         return new
 

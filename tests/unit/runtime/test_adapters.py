@@ -30,6 +30,7 @@ def names(queue: Any) -> list[str]:
 def arrive(adapter: Any, engine: Any, *requests: Any) -> None:
     for each in requests:
         engine.waiting.append(each)
+        engine.requests[each.request_id] = each
         adapter.added(each)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headway_runtime.policy import TrafficClass, WhenUnmet
@@ -80,3 +82,16 @@ def test_it_is_told_when_to_try_again(wait_s: float, seconds: int) -> None:
     refused = refusal(board(wait_s), SHED, "a", 0)
     assert refused is not None
     assert refused.retry_after_s == seconds
+
+
+def test_nobody_is_refused_for_its_own_prompt_alone() -> None:
+    """The prefix cache may hold the most of it, and nobody could say when to try again."""
+    assert refusal(board(0.05), SHED, "a", 10**6) is None
+    assert refusal(board(0.2), SHED, "a", 10**6) is not None
+
+
+def test_who_comes_into_a_batch_with_room_waits_in_no_queue() -> None:
+    bounded = TrafficClass("chat", max_queued=2)
+    known = replace(board(0.0), free_slots=10)
+    assert refusal(known, bounded, "a", 1, LetIn(requests=11)) is None
+    assert refusal(known, bounded, "a", 1, LetIn(requests=12)) is not None

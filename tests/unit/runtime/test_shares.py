@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from headway_runtime.scheduling.shares import (
     EVERYBODY_ELSE,
+    MOST_BEHIND_TOKENS,
     MOST_TENANTS,
     USE_TIME_S,
     Shares,
@@ -110,3 +111,22 @@ def test_names_from_outside_do_not_pile_up() -> None:
     shares.age(100 * USE_TIME_S)
     assert len(shares) < MOST_TENANTS
     assert shares.known_as("stranger-9999") == "stranger-9999"
+
+
+def test_nobody_is_further_behind_than_it_may_catch_up_on() -> None:
+    shares = Shares()
+    for each in ("ahead", "behind"):
+        shares.waits(each)
+    shares.charge("ahead", 10 * MOST_BEHIND_TOKENS)
+    shares.age(0.0)
+    assert shares.counter("ahead") - shares.counter("behind") == MOST_BEHIND_TOKENS
+
+
+def test_who_begins_anew_owes_nothing() -> None:
+    shares = Shares()
+    shares.waits("a")
+    shares.charge("a", 1_000)
+    shares.begin_anew()
+    shares.waits("b")
+    shares.waits("a")
+    assert shares.counter("a") == shares.counter("b") == 0

@@ -129,3 +129,14 @@ def test_a_rate_is_not_told_before_it_was_seen_for_long_enough() -> None:
     rate.count(10)
     rate.age(LEAST_SEEN_S / 2, waits=True)
     assert rate.per_s is None
+
+
+def test_what_is_done_while_nobody_waits_is_no_rate() -> None:
+    rate = Rate()
+    rate.age(0.0, waits=False)
+    rate.count(1_000_000)
+    rate.age(1.0, waits=False)
+    for second in range(2, 6):
+        rate.count(1_000)
+        rate.age(float(second), waits=True)
+    assert rate.per_s == pytest.approx(1_000, rel=0.1)

@@ -9,6 +9,7 @@ from headway_runtime.bench.arms import HEADWAY
 from headway_runtime.bench.classes.details import COLUMNS
 
 _NOTHING = "-"
+_NO_TIME = " A refusal takes no time on a simulated engine."
 
 TARGETS: Mapping[str, str] = {
     "overload_accepted_attainment": ">= 0.95",
@@ -42,7 +43,7 @@ def report(document: Mapping[str, Any]) -> str:
             f"Measured {where}, {document['runs']} runs, seeds "
             f"{', '.join(map(str, document['seeds']))}: `{document['command']}`."
         ),
-        *_conditions(document),
+        *(["\n".join(told)] if (told := _conditions(document)) else []),
         "## In short",
         _table(
             ("figure", "value", "goal"),
@@ -51,7 +52,7 @@ def report(document: Mapping[str, Any]) -> str:
         (
             "Of several scenarios the worst one counts. Ratios of completion times are theirs over "
             "ours, costs are with the lie over without; `-` was not measured."
-            f"{' A refusal takes no time on a simulated engine.' if document['is_simulated'] else ''}"
+            f"{_NO_TIME if document['is_simulated'] else ''}"
         ),
         *_ablations(document),
         "## Every scenario",

@@ -113,7 +113,7 @@ class StepControl:
         """The engine has taken in a request."""
         entered_ns = time.monotonic_ns()
         if self._executor is not None:
-            self._executor.added(request)
+            self._tell(self._executor.added, request)
         if entered_ns - self._followed_ns > ARRIVAL_FOLLOWS_AFTER_NS:
             self._follow(entered_ns)
         self._record(self._journal.arrived, request)

@@ -41,12 +41,16 @@ class Origins:
 
     Until it is told how, it tells nobody apart.
 
+    Args:
+        known_as: the name under which a tenant is served.
+
     Attributes:
         programs: what is known of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known_as: Callable[[str], str] = str) -> None:
         self.programs = Programs()
+        self._known_as = known_as
         self._origin_of: Callable[[Any], Origin] | None = None
         self._standings: dict[str, Standing] = {}
         self._calls: dict[str, Any] = {}
@@ -64,6 +68,7 @@ class Origins:
         origin = UNKNOWN if self._origin_of is None else self._origin_of(request)
         if origin == UNKNOWN:
             return
+        origin = origin._replace(tenant=self._known_as(origin.tenant))
         if len(self._standings) >= _REMEMBERED:
             self.ended(list(self._calls), request.arrival_time)
             self._standings.clear()

@@ -30,7 +30,7 @@ class WaitingRoom:
 
     def __init__(self, scheduler: Any) -> None:
         self.tenancy: Tenancy[Any] = Tenancy()
-        self.origins = Origins()
+        self.origins = Origins(self.tenancy.shares.known_as)
         self._scheduler = scheduler
         self._queue = WaitingQueue()
         self._late: set[str] = set()
@@ -108,8 +108,14 @@ class WaitingRoom:
         self._queue.pass_over(self._scheduler.waiting)
 
     def added(self, request: Any) -> None:
-        """VLLM has appended a request to its queue."""
+        """VLLM has appended a request to its queue.
+
+        Or it was told how a session goes on, or that it does not: then this is no request of its
+        own, and nobody would tell when it is gone.
+        """
         self._queue.added()
+        if self._scheduler.requests.get(request.request_id) is not request:
+            return
         self.origins.arrived(request)
         self._waits(request)
 

@@ -209,6 +209,8 @@ class WorkWatch:
         request, tpot_s = known.request, known.tpot_s
         if tpot_s is None and known.standing.program_due_s is not None:
             self._of_programs.add(name)
+        else:
+            self._of_programs.discard(name)
         self._decodes.join(
             name,
             tpot_s,
