@@ -53,6 +53,11 @@ def urgency(
     return (BACKGROUND, arrival_s + (NO_DEADLINE_S if deadline_s is None else deadline_s))
 
 
+def is_background(promised: TrafficClass | None, *, is_late: bool) -> bool:
+    """Whether a request has no TTFT to keep."""
+    return is_late or promised is None or promised.ttft_ms is None
+
+
 def urgency_of(request: WaitingRequest | Prefill) -> Urgency:
     """Sort key of a request."""
     if isinstance(request, WaitingRequest) and request.is_misfit:

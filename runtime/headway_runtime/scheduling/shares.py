@@ -15,11 +15,7 @@ from dataclasses import dataclass
 from math import exp, inf, log
 
 from headway_runtime.policy import TrafficClass
-
-PROMPT_TOKEN = 1.0
-OUTPUT_TOKEN = 2.0
-"""What a token counts: an output token takes more of an engine than a prompt token, as in the
-paper."""
+from headway_runtime.scheduling.priority import weighted_tokens
 
 MOST_TENANTS = 128
 """Further ones share as one: names come from outside, and each costs time in every step."""
@@ -57,7 +53,7 @@ class _Account:
 def charge(traffic_class: TrafficClass | None, prompt_tokens: int, output_tokens: int = 0) -> float:
     """What tokens of a class count, in weighted tokens."""
     weight = traffic_class.weight if traffic_class is not None else 1
-    return (PROMPT_TOKEN * prompt_tokens + OUTPUT_TOKEN * output_tokens) / weight
+    return weighted_tokens(prompt_tokens, output_tokens) / weight
 
 
 class Shares:

@@ -15,7 +15,7 @@ from headway_runtime.scheduling.fairness import (
     over_share,
     with_running,
 )
-from headway_runtime.scheduling.shares import PROMPT_TOKEN, Shares
+from headway_runtime.scheduling.shares import Shares
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
     Prefill,
@@ -96,7 +96,7 @@ def test_backlogged_tenants_stay_within_the_largest_request_of_each_other(
         ]
         for each in in_turn(tenants, looks, 10**9):
             assert isinstance(each, WaitingRequest)
-            shares.charge(each.tenant, PROMPT_TOKEN * each.prefill_tokens)
+            shares.charge(each.tenant, each.prefill_tokens)
             left[each.tenant].remove(each)
             counters = [shares.counter(name) for name in demands]
             if not all(left.values()):

@@ -14,7 +14,7 @@ from headway_runtime.executors.simulated.step import Step
 from headway_runtime.executors.simulated.waiting_queue import WaitingQueue
 from headway_runtime.policy import Mode, Policy, TrafficClass
 from headway_runtime.scheduling.admission import Board
-from headway_runtime.scheduling.order import urgency_of
+from headway_runtime.scheduling.order import is_background, urgency_of
 from headway_runtime.scheduling.pace import has_pace, tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.priority import weighted_tokens
@@ -167,9 +167,9 @@ class SimulatedExecutor:
             before = request.computed - tokens
             prompt = max(0, min(tokens, request.arrival.prompt_tokens - before))
             promised = self._class_of(request)
-            has_ttft = promised is not None and promised.ttft_ms is not None and not request.late
-            served = Served(prompt, tokens - prompt, is_background=not has_ttft)
-            self._waiting.tenancy.served(request.arrival.origin.tenant, promised, served)
+            background = is_background(promised, is_late=request.late)
+            served = Served(prompt, tokens - prompt, is_background=background)
+            self._waiting.tenancy.served(request.standing.tenant, promised, served)
             weighted = weighted_tokens(prompt, tokens - prompt)
             self._waiting.programs.served(request.request_id, weighted, decided_s)
 

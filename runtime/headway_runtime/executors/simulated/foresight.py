@@ -105,7 +105,7 @@ class Foresight:
                 if first_s is None:
                     first_s = self._expected_s[name] = free_s
                 tpot_s = aimed_tpot_s(self._class_of(request), is_late=request.late)
-                if tpot_s is None and request.arrival.origin.call is not None:
+                if tpot_s is None and request.standing.program_due_s is not None:
                     self._of_programs.add(name)
                 self._decoding.join(
                     name,
@@ -119,13 +119,14 @@ class Foresight:
         return bool(request.remaining) and request.request_id not in self._decoding
 
     def _prefill(self, request: Request) -> Prefill:
+        promised = self._class_of(request)
         return Prefill(
             request.request_id,
             request.computed,
             request.remaining,
             request.arrival.at,
-            self._class_of(request),
+            promised,
             is_late=request.late,
-            tenant=request.arrival.origin.tenant,
-            due_s=request.due_s,
+            tenant=request.standing.tenant,
+            due_s=request.standing.due_s(promised),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway_runtime.scheduling.origin import UNKNOWN, Origin
+from headway_runtime.scheduling.standing import NOBODYS
 
 
 @dataclass(frozen=True)
@@ -42,20 +43,19 @@ class Request:
         steps_under_way: steps under way that it is in.
         room: tokens that its KV blocks can hold.
         late: whether the planner gave up its TTFT while it waited.
-        due_s: when it is due in the order although its class says nothing of it; None where the
-            class alone decides.
+        standing: whose it is, and when its program has it due.
         first_token_at: when its first token came, in seconds.
     """
 
     __slots__ = (
         "arrival",
         "computed",
-        "due_s",
         "first_token_at",
         "known",
         "late",
         "request_id",
         "room",
+        "standing",
         "steps_under_way",
         "total",
         "under_way",
@@ -71,7 +71,7 @@ class Request:
         self.steps_under_way = 0
         self.room = 0
         self.late = False
-        self.due_s: float | None = None
+        self.standing = NOBODYS
         self.first_token_at: float | None = None
 
     @property

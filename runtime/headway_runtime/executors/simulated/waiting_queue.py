@@ -12,6 +12,7 @@ from headway_runtime.scheduling.lazy import Lazy
 from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import LetIn, Placement, Stay, Turn
 from headway_runtime.scheduling.programs import Programs
+from headway_runtime.scheduling.standing import standing_of
 from headway_runtime.scheduling.tenancy import Tenancy, begin_of_background
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
@@ -107,7 +108,10 @@ class WaitingQueue:
 
     def append(self, request: Request) -> None:
         """A request has arrived."""
-        request.due_s = self._due_s(request)
+        arrival = request.arrival
+        request.standing = standing_of(
+            self.programs, request.request_id, arrival.origin, arrival.at, arrival.prompt_tokens
+        )
         self._waits(request)
         if self._priorities is None:
             self._unsettled.append(request)
@@ -195,21 +199,6 @@ class WaitingQueue:
     def _parts(self) -> tuple[deque[Request], ...]:
         return (self._front, *self._lanes, self._unsettled)
 
-    def _due_s(self, request: Request) -> float | None:
-        """When it is due in the order of background work, where its class does not say."""
-        promised, arrival = self._class_of(request), request.arrival
-        call = arrival.origin.call
-        has_objective = promised is not None and (
-            promised.ttft_ms is not None or promised.deadline_s is not None
-        )
-        if call is None and has_objective:
-            return None
-        name, tenant = request.request_id, arrival.origin.tenant
-        due_s = self.programs.arrived(name, tenant, call, arrival.at, arrival.prompt_tokens)
-        program = self.programs.program(tenant, call.program) if call is not None else None
-        has_deadline = program is not None and program.deadline_s is not None
-        return due_s if has_deadline or not has_objective else None
-
     def _waits(self, request: Request) -> None:
         known = self.seen(request)
         self.tenancy.waits(known, urgency_of(known), request)
@@ -219,14 +208,15 @@ class WaitingQueue:
 
     def seen(self, request: Request) -> WaitingRequest:
         """What the planner is told of a request."""
+        promised = self._class_of(request)
         return WaitingRequest(
             request.request_id,
             request.arrival.at,
-            self._class_of(request),
+            promised,
             prefill_tokens=request.known - request.cached(self._block_tokens),
             is_late=request.late,
-            tenant=request.arrival.origin.tenant,
-            due_s=request.due_s,
+            tenant=request.standing.tenant,
+            due_s=request.standing.due_s(promised),
         )
 
     def _is_first(self, request: Request) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.order import is_background
 from headway_runtime.scheduling.tenancy import Served, Tenancy
 
 Payer = tuple[str, TrafficClass | None]
@@ -31,8 +32,7 @@ class Charges:
     def prompt(self, request_id: str, payer: Payer, tokens: int, *, is_late: bool) -> None:
         """Prompt tokens of a request were computed."""
         tenant, promised = payer
-        has_ttft = promised is not None and promised.ttft_ms is not None
-        served = Served(tokens, is_background=is_late or not has_ttft)
+        served = Served(tokens, is_background=is_background(promised, is_late=is_late))
         self._tenancy.served(tenant, promised, served)
         self._origins.computed(request_id, tokens)
 

@@ -1,39 +1,18 @@
-"""Whose the requests of an engine are, and when they are due in the order of background work."""
+"""The standings of an engine's requests, and the programs that they are parts of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-from headway_runtime.policy import Policy, TrafficClass
+from headway_runtime.policy import Policy
 from headway_runtime.scheduling.origin import UNKNOWN, Origin
 from headway_runtime.scheduling.priority import weighted_tokens
 from headway_runtime.scheduling.programs import Programs
+from headway_runtime.scheduling.standing import NOBODYS, Standing, standing_of
 
 _REMEMBERED = 65_536
 """Most requests that are remembered: some end without a word."""
-
-
-class Standing(NamedTuple):
-    """What is known of a request from its arrival to its end.
-
-    Attributes:
-        tenant: whose it is; empty for all who cannot be told apart.
-        program_due_s: when its program has it due, seconds since the epoch; None if it is in none.
-        has_deadline: whether its program has a deadline to keep.
-    """
-
-    tenant: str = ""
-    program_due_s: float | None = None
-    has_deadline: bool = False
-
-    def due_s(self, promised: TrafficClass | None) -> float | None:
-        """When it is due by its program; None where its class decides."""
-        has_objective = promised is not None and promised.deadline_s is not None
-        return self.program_due_s if self.has_deadline or not has_objective else None
-
-
-NOBODYS = Standing()
 
 
 class Origins:
@@ -72,7 +51,12 @@ class Origins:
         if len(self._standings) >= _REMEMBERED:
             self.ended(list(self._calls), request.arrival_time)
             self._standings.clear()
-        self._standings[request.request_id] = self._standing(request, origin)
+        name = request.request_id
+        self._standings[name] = standing_of(
+            self.programs, name, origin, request.arrival_time, request.num_prompt_tokens
+        )
+        if origin.call is not None:
+            self._calls[name] = request
 
     def of(self, request_id: str) -> Standing:
         """What is known of a request."""
@@ -96,15 +80,3 @@ class Origins:
             if call is not None:
                 self.programs.served(each, weighted_tokens(0, call.num_output_tokens), now_s)
                 self.programs.ended((each,), now_s)
-
-    def _standing(self, request: Any, origin: Origin) -> Standing:
-        call, name = origin.call, request.request_id
-        if call is None:
-            return Standing(origin.tenant)
-        self._calls[name] = request
-        due_s = self.programs.arrived(
-            name, origin.tenant, call, request.arrival_time, request.num_prompt_tokens
-        )
-        program = self.programs.program(origin.tenant, call.program)
-        has_deadline = program is not None and program.deadline_s is not None
-        return Standing(origin.tenant, due_s, has_deadline)
