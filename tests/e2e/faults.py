@@ -8,37 +8,29 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.e2e.kube import Cluster
 
-# Runs in the container: kills the children of its first process whose command line or name matches.
-_KILL_CHILDREN = """
-import os, signal, sys
-wanted, killed = sys.argv[1], 0
-for pid in filter(str.isdigit, os.listdir("/proc")):
-    try:
-        stat = open(f"/proc/{pid}/stat").read()
-        words = open(f"/proc/{pid}/cmdline").read() + stat
-    except OSError:
-        continue
-    parent = stat.rpartition(")")[2].split()[1]
-    if parent == "1" and int(pid) != os.getpid() and wanted in words:
-        os.kill(int(pid), signal.SIGKILL)
-        killed += 1
-print(killed)
-"""
-
-
-def kill_children(cluster: Cluster, namespace: str, pod: str, container: str, match: str) -> int:
+def kill_children(container_id: str, match: str) -> int:
     """SIGKILL the processes started by a container's first one whose name holds ``match``.
+
+    From outside, as the kernel kills who is out of memory: an exec into the container would be a
+    process of its own, and may hang on a busy node after all is done.
+
+    Args:
+        container_id: as in a pod's status, ``containerd://...``; of this machine.
+        match: part of a command line or of a process's name.
 
     Returns:
         how many there were.
     """
-    said = cluster.kubectl(
-        *("exec", "-n", namespace, pod, "-c", container, "--"),
-        *("python3", "-c", _KILL_CHILDREN, match),
-    )
-    return int(said.strip())
+    pids = _processes(container_id.rpartition("/")[2])
+    first = {pid for pid in pids if _parent(pid) not in pids}
+    killed = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if _parent(pid) in first and match in _names(pid):
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+    return killed
 
 
 @contextlib.contextmanager
@@ -71,3 +63,13 @@ def _processes(container_id: str) -> list[int]:
             if entry.name.isdigit() and container_id in (entry / "cgroup").read_text():
                 found.append(int(entry.name))
     return found
+
+
+def _parent(pid: int) -> int | None:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def _names(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text() + Path(f"/proc/{pid}/comm").read_text()

@@ -208,38 +208,35 @@ def test_a_killed_sidecar_costs_no_request_and_no_readiness(chat: Service) -> No
     async def kill_under_load() -> tuple[Load, float, set[str]]:
         async with Load(base_url(chat), MODEL, streams=4, max_tokens=16) as load:
             await asyncio.sleep(3)
-            pod = await asyncio.to_thread(only_pod, chat)
+            sidecar = await asyncio.to_thread(sidecar_container, chat)
             killed_s = time.monotonic()
-            killed = await asyncio.to_thread(
-                faults.kill_children, chat.cluster, chat.namespace, pod, "headway-sidecar", "python"
-            )
-            assert killed == 1
+            assert faults.kill_children(sidecar["containerID"], "python") == 1
             ready = {await asyncio.to_thread(chat.pod_ready) for _ in range(20)}
             await asyncio.sleep(3)
         return load, killed_s, ready
 
-    before = sidecar_restarts(chat)
+    before = sidecar_container(chat)["restartCount"]
     load, killed_s, ready = asyncio.run(kill_under_load())
     assert any(each.begun_s < killed_s < each.ended_s for each in load.outcomes)
     assert any(each.begun_s > killed_s for each in load.outcomes)
     assert load.failed() == []
     assert ready == {"True"}
-    assert sidecar_restarts(chat) == before
+    assert sidecar_container(chat)["restartCount"] == before
 
 
-def sidecar_restarts(service: Service) -> int:
+def sidecar_container(service: Service) -> dict[str, Any]:
     (pod,) = service.pods()
     statuses = pod["status"]["initContainerStatuses"]
-    return int(next(s["restartCount"] for s in statuses if s["name"] == "headway-sidecar"))
+    return dict(next(each for each in statuses if each["name"] == "headway-sidecar"))
 
 
 def test_a_killed_engine_is_not_ready_and_comes_back_by_itself(chat: Service) -> None:
-    pod, restarts = only_pod(chat), engine_container(chat)["restartCount"]
-    assert faults.kill_children(chat.cluster, chat.namespace, pod, "engine", "EngineCore") == 1
+    pod, engine = only_pod(chat), engine_container(chat)
+    assert faults.kill_children(engine["containerID"], "EngineCore") == 1
     chat.wait_for("Ready", "False", timeout_s=60)
     chat.wait_for("Ready", "True", timeout_s=300)
     assert only_pod(chat) == pod
-    assert engine_container(chat)["restartCount"] == restarts + 1
+    assert engine_container(chat)["restartCount"] == engine["restartCount"] + 1
     assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
 
 
