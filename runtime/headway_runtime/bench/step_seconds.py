@@ -66,8 +66,8 @@ def model_error_median(rows: Rows, graph_tokens: int) -> float | None:
 def _timed(rows: Rows, graph_tokens: int) -> Iterator[tuple[int, float, float]]:
     """Steps that the clock could time: index, seconds, error of the prediction as a share."""
     model = _Listener()
-    clock = EngineClock(model, graph_tokens)
-    for at_s, event, index in _events(rows):
+    clock = EngineClock(model, graph_tokens, schedules_ahead=_overlap(rows))
+    for at_s, index, event in _events(rows):
         if event == "decided":
             clock.decided(at_s, _shape(rows, index))
         elif event == "launched":
@@ -78,15 +78,21 @@ def _timed(rows: Rows, graph_tokens: int) -> Iterator[tuple[int, float, float]]:
             yield from _heard(clock, model, index)
 
 
+def _overlap(rows: Rows) -> bool:
+    """Whether any step was decided before the one before it was looked at."""
+    return bool((column(rows, "schedule_s")[1:] < column(rows, "update_s")[:-1]).any())
+
+
 def _heard(clock: EngineClock, model: _Listener, index: int) -> Iterator[tuple[int, float, float]]:
     if clock.error_ratio is not None:
         yield index, model.heard_s, clock.error_ratio
 
 
-def _events(rows: Rows) -> list[tuple[float, str, int]]:
+def _events(rows: Rows) -> list[tuple[float, int, str]]:
+    """What happened to which step, in order; of what happened at one time, the older step first."""
     moments = (("decided", "schedule_s"), ("launched", "launched_s"), ("looked at", "update_s"))
     return sorted(
-        (float(at_s), event, index)
+        (float(at_s), index, event)
         for event, name in moments
         for index, at_s in enumerate(column(rows, name))
         if at_s > 0

@@ -4,6 +4,9 @@ An engine with asynchronous scheduling launches step k+1 while step k runs, and 
 after that. Whoever times it from outside sees three moments of each step: when it was decided, when
 its launch was over, and when its output was looked at. The last is the end of the step only if the
 engine had to wait for it; where launching took longer than the step, the end was not seen.
+
+An engine that does not schedule ahead does one after the other: a step lasts from its decision to
+the look at its output, with its launch.
 """
 
 from __future__ import annotations
@@ -41,15 +44,15 @@ class EngineClock:
     Args:
         step_time: what it teaches and asks.
         graph_tokens: largest step that runs as a CUDA graph; 0 where there are none.
-        is_synchronous: a step is computed while it is launched, and done when that is over.
+        schedules_ahead: the next step is launched while one runs.
     """
 
     def __init__(
-        self, step_time: StepTimeModel, graph_tokens: int = 0, *, is_synchronous: bool = False
+        self, step_time: StepTimeModel, graph_tokens: int = 0, *, schedules_ahead: bool = True
     ) -> None:
         self.step_time = step_time
         self.graph_tokens = graph_tokens
-        self._is_synchronous = is_synchronous
+        self._schedules_ahead = schedules_ahead
         self._under_way: deque[_Step] = deque()
         self._ended_s = 0.0
         self._least_delay_s = _MOST_DELAY_S
@@ -59,13 +62,19 @@ class EngineClock:
 
     @property
     def graph_launch_s(self) -> float:
-        """Time it takes to launch a step with prefill that is not larger than the largest graph."""
-        return 0.0 if self._is_synchronous else self._launch_s["graph"]
+        """Time it takes to launch a step with prefill that is not larger than the largest graph.
+
+        0 where it is a part of the step.
+        """
+        return self._launch_s["graph"] if self._schedules_ahead else 0.0
 
     @property
     def eager_launch_s(self) -> float:
-        """Time it takes to launch a step that is larger than the largest CUDA graph."""
-        return self._launch_s["eager"]
+        """Time it takes to launch a step that is larger than the largest CUDA graph.
+
+        0 where it is a part of the step.
+        """
+        return self._launch_s["eager"] if self._schedules_ahead else 0.0
 
     def decided(self, at_s: float, shape: StepShape) -> None:
         """A step was decided at this time; its launch begins."""
@@ -82,20 +91,17 @@ class EngineClock:
     def launched(self, at_s: float) -> None:
         """The launch of the step decided last is over."""
         step = self._under_way[-1] if self._under_way else None
-        if step is None or step.launched_s is not None:
-            return
-        step.launched_s = at_s
-        if self._is_synchronous:
-            self._learn(step, at_s - step.decided_s)
-            step.predicted_s = at_s - step.decided_s
-            self._ended_s = at_s
+        if step is not None and step.launched_s is None:
+            step.launched_s = at_s
 
     def looked_at(self, at_s: float) -> None:
         """The output of the oldest step under way is looked at."""
         if not self._under_way:
             return
         step = self._under_way.popleft()
-        if self._is_synchronous:
+        if not self._schedules_ahead:
+            self._learn(step, at_s - step.decided_s)
+            self._ended_s = at_s
             return
         following = self._under_way[0] if self._under_way else None
         began_s = max(self._ended_s, step.decided_s)
@@ -116,8 +122,6 @@ class EngineClock:
         """When all steps under way will be done; now, if there are none."""
         free_s = self._ended_s
         for step in self._under_way:
-            if self._is_synchronous and step.launched_s is not None:
-                continue
             free_s = max(free_s, step.decided_s) + step.predicted_s
             if step.launched_s is not None:
                 free_s = max(free_s, step.launched_s)

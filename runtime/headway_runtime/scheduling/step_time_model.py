@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -41,17 +43,22 @@ _OUTLIER = 0.15
 """A step that is off by more than this share counts less, so that one hiccup teaches nothing."""
 _KEPT = 0.998
 """What is kept of the past with each step: some 500 steps are remembered."""
-_REFIT_STEPS = 8
-_YOUNG_STEPS = 64
-_LATER_REFIT_STEPS = 32
-"""Steps are taken in so many at a time, more once there were so many: each time takes some 20 array
-operations, and 32 steps among 500 change little."""
+_REFIT_STEPS = ((8, 1), (64, 8), (inf, 32))
+"""Up to the first number of steps, they are taken in the second number at a time: each time takes
+some 20 array operations, and 32 steps among 500 change little. The first few are all there is to
+tell a processor from a GPU."""
+_SCALE_STEPS = 32
+"""The prior is made slower or faster as a whole by the middle one of how much longer so many first
+steps took than it says. Its parts know each other's proportions better than their size."""
+_FASTEST, _SLOWEST = 0.01, 1e4
 _LEAST_SHARE_OF_PRIOR = 0.02
 """No part of a step takes less than this share of its prior, so that none is free."""
 _WILD_AFTER = 50
 _WILD_FACTOR = 3.0
 _WILD_S = 0.05
-"""After so many steps, one longer than this is no step but a pause of the machine."""
+"""After so many steps, one longer than this is no step but a pause of the machine. There are not
+more: those that come before another so many steps show a machine that has become slower, or steps
+of a kind that was not seen yet."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +126,12 @@ class StepTimeModel:
         decodes, context = shape.decodes / _DECODES, shape.decode_context / _CONTEXT_TOKENS
         if not shape.prefill_tokens:
             self._decode.learn((1.0, decodes, context), self.seconds(shape), seconds)
+            self._mixed.begin_as(self._decode)
             return
         tokens = shape.prefill_tokens / _PREFILL_TOKENS
         pairs = shape.attention_pairs / _ATTENTION_PAIRS
         self._mixed.learn((1.0, tokens, decodes, context, pairs), self.seconds(shape), seconds)
+        self._decode.begin_as(self._mixed)
 
 
 class _Fit:
@@ -135,8 +144,10 @@ class _Fit:
 
     def __init__(self, prior_ms: Sequence[float]) -> None:
         self.steps = 0
+        self._steps_since_wild = 0
         self._prior = np.array(prior_ms) / 1e3
-        self._prior_weight = np.diag(1 / (_PRIOR_SPREAD * self._prior) ** 2)
+        self._slower = 1.0
+        self._first_ratios: list[float] = []
         self._squares = np.zeros((len(prior_ms), len(prior_ms)))
         self._products = np.zeros(len(prior_ms))
         self._fresh: list[tuple[float, ...]] = []
@@ -144,18 +155,33 @@ class _Fit:
 
     def learn(self, features: Sequence[float], predicted_s: float, seconds: float) -> None:
         """Take in one step."""
-        wild = self.steps > _WILD_AFTER and seconds > _WILD_FACTOR * predicted_s + _WILD_S
-        if seconds <= 0 or wild:
+        if seconds <= 0 or self._is_pause(predicted_s, seconds):
             return
         off_by = abs(seconds - predicted_s) / predicted_s
         trust = min(1.0, _OUTLIER / off_by) if off_by else 1.0
         weight = trust / (_STEP_SPREAD * predicted_s) ** 2
         self._fresh.append((weight, seconds, *features))
         self.steps += 1
-        young = self.steps <= _YOUNG_STEPS
-        if len(self._fresh) >= (_REFIT_STEPS if young else _LATER_REFIT_STEPS):
+        if self.steps <= _SCALE_STEPS:
+            self._first_ratios.append(seconds / float(self._prior @ features))
+            self._slower = min(max(median(self._first_ratios), _FASTEST), _SLOWEST)
+        if len(self._fresh) >= next(
+            at_a_time for until, at_a_time in _REFIT_STEPS if self.steps <= until
+        ):
             self._take_in()
             self._refit()
+
+    def begin_as(self, other: _Fit) -> None:
+        """Believe what another one found of the machine, as long as no step was seen."""
+        if not self.steps and self._slower != other._slower:
+            self._slower = other._slower
+            self.coefficients = _coefficients(self._slower * self._prior)
+
+    def _is_pause(self, predicted_s: float, seconds: float) -> bool:
+        is_wild = seconds > _WILD_FACTOR * predicted_s + _WILD_S
+        is_pause = is_wild and self._steps_since_wild > _WILD_AFTER
+        self._steps_since_wild = 0 if is_wild else self._steps_since_wild + 1
+        return is_pause
 
     def _take_in(self) -> None:
         """What one step at a time would have come to."""
@@ -169,9 +195,11 @@ class _Fit:
         self._products = _KEPT**count * self._products + weighted @ seconds
 
     def _refit(self) -> None:
-        prior_weight = self._prior_weight * max(_LEAST_PRIOR, _PRIOR_KEPT**self.steps)
-        target = self._products + prior_weight @ self._prior
-        least = _LEAST_SHARE_OF_PRIOR * self._prior
+        prior = self._slower * self._prior
+        belief = max(_LEAST_PRIOR, _PRIOR_KEPT**self.steps)
+        prior_weight = np.diag(belief / (_PRIOR_SPREAD * prior) ** 2)
+        target = self._products + prior_weight @ prior
+        least = _LEAST_SHARE_OF_PRIOR * prior
         self.coefficients = _coefficients(_solved(self._squares + prior_weight, target, least))
 
 

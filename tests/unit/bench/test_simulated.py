@@ -96,6 +96,39 @@ def test_the_model_learns_steps_that_are_not_its_prior() -> None:
     assert model_error_median(steps[:5], 512) is None
 
 
+PROCESSOR = GpuStepTime(
+    (45, 50, 220),
+    (55, 310, 60, 240, 200),
+    graph_tokens=0,
+    decode_launch_s=0.0,
+    graph_launch_s=0.0,
+    eager_launch_s=0.0,
+    spread=0.05,
+    schedules_ahead=False,
+)
+"""A model of 135 million parameters on two cores: some 1,700 tokens/s, one step after the other."""
+
+
+def test_a_processor_is_known_after_a_few_steps() -> None:
+    chat = replace(mixes.INTERACTIVE, ttft_ms=10_000, tpot_ms=300)
+    batch = replace(mixes.BATCH, deadline_s=None)
+    requests = [
+        Request(0.1 * count, (chat if count % 8 else batch).name, 150, 32, 0)
+        for count in range(600)
+    ]
+    workload = Workload((chat, batch), tuple(requests), 60.0)
+    loaded = run(SimulatedGpu(PROCESSOR), parse("headway"), workload, 1, give_up_s=200)
+    assert not loaded.engine["async_scheduling"]
+    # From the first request on: not one of them pays for what is learnt.
+    figures = summary(loaded.outcomes, workload.classes, workload.duration_s)
+    assert figures["classes"]["interactive"]["attainment"] > 0.98
+    # Each step is timed, with all of it.
+    assert (error := model_error_median(loaded.steps, 0)) is not None
+    assert error < 0.1
+    took_s = column(loaded.steps, "update_s") - column(loaded.steps, "schedule_s")
+    assert gpu_seconds(loaded.steps, 0)[2:] == pytest.approx(took_s[2:])
+
+
 def test_steps_whose_end_was_not_seen_have_no_length() -> None:
     slow = SimulatedGpu(replace(GpuStepTime(), eager_launch_s=0.2))
     steps = run(slow, parse("stock-8192-fcfs"), STANDARD, 1, give_up_s=600).steps

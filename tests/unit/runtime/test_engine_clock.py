@@ -71,13 +71,18 @@ def test_pauses_between_steps_are_no_part_of_them() -> None:
     assert engine.clock.step_time.seconds(SHAPE) == pytest.approx(0.02, rel=0.1)
 
 
-def test_an_engine_that_computes_while_it_launches_is_free_when_that_is_over() -> None:
-    clock, now_s = EngineClock(StepTimeModel(), is_synchronous=True), 50.0
+@pytest.mark.parametrize("launch_s", [0.0001, 0.0399])
+def test_a_step_of_an_engine_that_does_not_schedule_ahead_lasts_until_it_is_looked_at(
+    launch_s: float,
+) -> None:
+    """Whether a worker computes it after the launch, or the engine itself instead of one."""
+    clock, now_s = EngineClock(StepTimeModel(), schedules_ahead=False), 50.0
     for _ in range(300):
         clock.decided(now_s, SHAPE)
+        clock.launched(now_s + launch_s)
+        assert clock.free_s(now_s + launch_s) > now_s
         now_s += 0.04
-        clock.launched(now_s)
-        now_s += 0.001
         clock.looked_at(now_s)
     assert clock.step_time.seconds(SHAPE) == pytest.approx(0.04, rel=0.02)
     assert clock.free_s(now_s) == now_s
+    assert (clock.graph_launch_s, clock.eager_launch_s) == (0, 0)

@@ -117,3 +117,38 @@ def test_parts_that_grow_together_do_not_mislead_it() -> None:
         errors.append(model.seconds(shape) / truth_s(shape) - 1)
         model.learn(shape, seconds)
     assert max(map(abs, errors[300:])) < 0.1
+
+
+def test_a_few_steps_tell_a_machine_that_is_twenty_times_slower() -> None:
+    random, model = Random(5), StepTimeModel()  # noqa: S311 - no secret
+    for _ in range(16):
+        shape = a_step(random)
+        model.learn(shape, 20 * truth_s(shape))
+    errors = sorted(
+        abs(model.seconds(shape) / (20 * truth_s(shape)) - 1)
+        for shape in (a_step(random) for _ in range(200))
+    )
+    assert errors[100] < 0.3
+
+
+def test_large_steps_that_come_after_many_small_ones_are_no_pauses() -> None:
+    random, model = Random(5), StepTimeModel()  # noqa: S311 - no secret
+    for _ in range(200):
+        model.learn(StepShape(prefill_tokens=2, decodes=random.randint(1, 4)), 0.02)
+    large = StepShape(4096, 4, 4000, attention_pairs(0, 4096))
+    assert model.seconds(large) < 0.8
+    for _ in range(60):
+        model.learn(large, 3.0 * random.lognormvariate(0, 0.03))
+    assert model.seconds(large) == pytest.approx(3.0, rel=0.2)
+
+
+def test_a_pause_of_the_machine_teaches_nothing() -> None:
+    model, random = taught(0.02)
+    shape = a_step(random)
+    before_s = model.seconds(shape)
+    for _ in range(32):
+        model.learn(shape, before_s)
+    model.learn(shape, 30.0)
+    for _ in range(63):
+        model.learn(shape, before_s)
+    assert model.seconds(shape) == pytest.approx(before_s, rel=0.02)

@@ -61,9 +61,7 @@ class SimulatedEngine(SimulatedExecutor):
         options: EngineOptions | None = None,
         model: StepTimeModel | None = None,
     ) -> None:
-        super().__init__(
-            ceilings, blocks, options or EngineOptions(), step_time.graph_tokens, model
-        )
+        super().__init__(ceilings, blocks, options or EngineOptions(), step_time, model)
         self.recorder: Recorder | None = None
         self.door: Door | None = None
         self.order: Order | None = None

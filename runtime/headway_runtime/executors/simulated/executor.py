@@ -11,6 +11,7 @@ from headway_runtime.executors.simulated.measurements import Measurements
 from headway_runtime.executors.simulated.options import EngineOptions
 from headway_runtime.executors.simulated.request import Request
 from headway_runtime.executors.simulated.step import Step
+from headway_runtime.executors.simulated.step_time import Timing
 from headway_runtime.executors.simulated.waiting_queue import WaitingQueue
 from headway_runtime.policy import Mode, Policy, TrafficClass
 from headway_runtime.scheduling.admission import Board
@@ -33,8 +34,7 @@ class SimulatedExecutor:
         ceilings: limits it is started with.
         blocks: KV blocks it has.
         options: how it schedules by itself.
-        graph_tokens: largest step that runs as a CUDA graph; None where the length of steps is not
-            to be told to the planner.
+        timing: how long its steps take, of which the planner is told only what an engine knows.
         model: what it knows of the length of its steps.
     """
 
@@ -43,7 +43,7 @@ class SimulatedExecutor:
         ceilings: Limits,
         blocks: KvBlocks,
         options: EngineOptions,
-        graph_tokens: int | None,
+        timing: Timing,
         model: StepTimeModel | None,
     ) -> None:
         self.now_s = 0.0
@@ -60,8 +60,13 @@ class SimulatedExecutor:
         self._batch = Batch(blocks, options)
         self._measurements = Measurements()
         self._foresight: Foresight | None = None
-        if graph_tokens is not None:
-            self._foresight = Foresight(self._class_of, model or StepTimeModel(), graph_tokens)
+        if timing.graph_tokens is not None:
+            self._foresight = Foresight(
+                self._class_of,
+                model or StepTimeModel(),
+                timing.graph_tokens,
+                schedules_ahead=timing.steps_under_way > 1,
+            )
 
     @property
     def ceilings(self) -> Limits:

@@ -23,15 +23,23 @@ class Foresight:
         class_of: tells a request's class.
         step_time: learns from the steps.
         graph_tokens: largest step that runs as a CUDA graph.
+        schedules_ahead: the next step is launched while one runs.
 
     Attributes:
         carried: what the plan of the step before left for the next one.
         clock: times the steps.
     """
 
-    def __init__(self, class_of: ClassOf, step_time: StepTimeModel, graph_tokens: int) -> None:
+    def __init__(
+        self,
+        class_of: ClassOf,
+        step_time: StepTimeModel,
+        graph_tokens: int,
+        *,
+        schedules_ahead: bool = True,
+    ) -> None:
         self.carried = Carried()
-        self.clock = EngineClock(step_time, graph_tokens)
+        self.clock = EngineClock(step_time, graph_tokens, schedules_ahead=schedules_ahead)
         self._class_of = class_of
         self._decoding = DecodeClocks()
         self._expected_s: dict[str, float] = {}

@@ -100,6 +100,7 @@ class GpuStepTime:
         spread: standard deviation of the logarithm of the time on the GPU.
         launch_spread: the same of the time to launch.
         random: where that chance comes from; None for no chance.
+        schedules_ahead: the next step is launched while one runs.
     """
 
     decode_ms: tuple[float, float, float] = DECODE_PRIOR_MS
@@ -111,11 +112,12 @@ class GpuStepTime:
     spread: float = 0.0
     launch_spread: float = 0.0
     random: Random | None = None
+    schedules_ahead: bool = True
 
     @property
     def steps_under_way(self) -> int:
-        """The next step is launched while one runs."""
-        return 2
+        """Most steps that were launched and not looked at."""
+        return 2 if self.schedules_ahead else 1
 
     def gpu_s(self, shape: StepShape) -> float:
         """Time on the GPU without chance, in seconds."""

@@ -19,7 +19,7 @@ def work_watch(scheduler: Any) -> WorkWatch | None:
     clock = EngineClock(
         StepTimeModel(),
         graph_tokens=_graph_tokens(scheduler),
-        is_synchronous=_runs_in_the_scheduler(scheduler),
+        schedules_ahead=_schedules_ahead(scheduler),
     )
     return WorkWatch(clock)
 
@@ -33,8 +33,8 @@ def _graph_tokens(scheduler: Any) -> int:
     return int(getattr(compilation, "max_cudagraph_capture_size", None) or 0)
 
 
-def _runs_in_the_scheduler(scheduler: Any) -> bool:
-    """Whether launching a step means computing it: on processors without a queue of their own."""
-    device = getattr(scheduler.vllm_config, "device_config", None)
-    one_process = scheduler.vllm_config.parallel_config.world_size == 1
-    return getattr(device, "device_type", "") == "cpu" and one_process
+def _schedules_ahead(scheduler: Any) -> bool:
+    """Whether steps overlap: with asynchronous scheduling, or over the stages of a pipeline."""
+    config = scheduler.vllm_config
+    in_stages = getattr(config.parallel_config, "pipeline_parallel_size", 1) > 1
+    return in_stages or bool(getattr(config.scheduler_config, "async_scheduling", False))
