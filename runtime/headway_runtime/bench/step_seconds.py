@@ -66,8 +66,9 @@ def model_error_median(rows: Rows, graph_tokens: int) -> float | None:
 def _timed(rows: Rows, graph_tokens: int) -> Iterator[tuple[int, float, float]]:
     """Steps that the clock could time: index, seconds, error of the prediction as a share."""
     model = _Listener()
-    clock = EngineClock(model, graph_tokens, schedules_ahead=_overlap(rows))
-    for at_s, index, event in _events(rows):
+    overlap = _overlap(rows)
+    clock = EngineClock(model, graph_tokens, schedules_ahead=overlap)
+    for at_s, event, index in _events(rows, overlap=overlap):
         if event == "decided":
             clock.decided(at_s, _shape(rows, index))
         elif event == "launched":
@@ -88,15 +89,20 @@ def _heard(clock: EngineClock, model: _Listener, index: int) -> Iterator[tuple[i
         yield index, model.heard_s, clock.error_ratio
 
 
-def _events(rows: Rows) -> list[tuple[float, int, str]]:
-    """What happened to which step, in order; of what happened at one time, the older step first."""
+def _events(rows: Rows, *, overlap: bool) -> list[tuple[float, str, int]]:
+    """What happened to which step, in order.
+
+    Of what happens at one time, an engine that schedules ahead looks at a step after the launch of
+    the next; another one does before it decides the next.
+    """
     moments = (("decided", "schedule_s"), ("launched", "launched_s"), ("looked at", "update_s"))
-    return sorted(
-        (float(at_s), index, event)
+    found = [
+        (float(at_s), event, index)
         for event, name in moments
         for index, at_s in enumerate(column(rows, name))
         if at_s > 0
-    )
+    ]
+    return sorted(found) if overlap else sorted(found, key=lambda each: (each[0], each[2]))
 
 
 def _shape(rows: Rows, index: int) -> StepShape:
