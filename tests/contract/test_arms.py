@@ -18,9 +18,9 @@ from headway_runtime.bench.engine import policy
 from headway_runtime.bench.step_log import column, read_steps
 from headway_runtime.exchange import policy_file
 from headway_runtime.exchange.step_record import Decision
-from headway_runtime.scheduling import pace
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import plan_step
+from headway_runtime.scheduling.timing import pace
 from tests.contract.engines import (
     BATCH,
     INTERACTIVE,

@@ -20,7 +20,7 @@ from headway_runtime.exchange.admission_board import AdmissionBoardWriter, file_
 from headway_runtime.exchange.tenant_seal import TenantSeal
 from headway_runtime.executors.vllm.request_origin import origin_of
 from headway_runtime.policy import Tenant, TrafficClass, WhenUnmet, encode
-from headway_runtime.scheduling.admission import Board, ClassWait
+from headway_runtime.scheduling.admission.refusal import Board, ClassWait
 from headway_runtime.scheduling.origin import Call, Origin
 from tests.contract.engines import policy
 from tests.contract.test_release import meant

@@ -17,8 +17,8 @@ from vllm.v1.request import RequestStatus
 from headway_runtime.exchange.history_file import Header, Histories, file_name
 from headway_runtime.executors.vllm.request_spans import SPAN_NAME
 from headway_runtime.policy import Mode, TrafficClass
-from headway_runtime.scheduling.lifecycle import State
-from headway_runtime.scheduling.request_summary import RequestSummary
+from headway_runtime.scheduling.history.lifecycle import State
+from headway_runtime.scheduling.history.summary import RequestSummary
 from tests.contract.engines import policy
 
 pytestmark = pytest.mark.filterwarnings("default")

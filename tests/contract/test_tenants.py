@@ -11,7 +11,7 @@ from vllm.v1.request import RequestStatus
 
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.policy import Tenant, TrafficClass, WhenUnmet
-from headway_runtime.scheduling.admission import Board
+from headway_runtime.scheduling.admission.refusal import Board
 from headway_runtime.scheduling.origin import Call, Origin
 from tests.contract.engines import policy
 

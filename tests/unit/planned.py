@@ -6,7 +6,7 @@ from typing import Any
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.order import urgency_of
-from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Limits, StepView, TokenDue, WaitingRequest, Work
 
 CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)

@@ -9,7 +9,7 @@ from headway_runtime.door.ledger import Ledger
 from headway_runtime.executors.simulated.engine import Door, SimulatedEngine
 from headway_runtime.executors.simulated.request import Arrival
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.admission import Board, Refusal, RefusalReason, refusal
+from headway_runtime.scheduling.admission.refusal import Board, Refusal, RefusalReason, refusal
 
 BOARD_PERIOD_S = 0.05
 """What lets requests in looks at the engine's board so often."""

@@ -15,7 +15,7 @@ from headway_runtime.bench.workload import Request as Offered
 from headway_runtime.executors.simulated.engine import SimulatedEngine
 from headway_runtime.executors.simulated.pipeline import Launched
 from headway_runtime.executors.simulated.request import Arrival, Request
-from headway_runtime.scheduling.admission import Refusal
+from headway_runtime.scheduling.admission.refusal import Refusal
 
 
 @dataclass(frozen=True)

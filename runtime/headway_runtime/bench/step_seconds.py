@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headway_runtime.bench.step_log import Rows, column
-from headway_runtime.scheduling.engine_clock import EngineClock
-from headway_runtime.scheduling.step_shape import StepShape
-from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.engine_clock import EngineClock
+from headway_runtime.scheduling.timing.step_shape import StepShape
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 
 _LEAST_PREDICTIONS = 20
 

@@ -21,7 +21,7 @@ from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.refusal_counts import RefusalCounts
 from headway_runtime.exchange.tenant_seal import TenantSeal
 from headway_runtime.policy import Policy, TrafficClass
-from headway_runtime.scheduling.admission import Refusal, refusal
+from headway_runtime.scheduling.admission.refusal import Refusal, refusal
 
 RANK = 0
 """Of the engine process behind this API server: there is one, for data parallel engines are none

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headway_runtime.scheduling.admission import LetIn
+from headway_runtime.scheduling.admission.refusal import LetIn
 
 ON_ITS_WAY_S = 0.02
 """So long a request takes from here into the scheduler: it is rendered, tokenized and sent."""

@@ -6,7 +6,7 @@ import json
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from headway_runtime.scheduling.admission import Refusal, RefusalReason
+from headway_runtime.scheduling.admission.refusal import Refusal, RefusalReason
 
 _WHY = {
     RefusalReason.QUEUE_FULL: "as many requests of class '{name}' wait here as may (maxQueued)",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from headway_runtime.exchange.twin_block import TwinBlockFormat, TwinBlockWriter
 from headway_runtime.policy import MAX_CLASSES
-from headway_runtime.scheduling.admission import Board, ClassWait
+from headway_runtime.scheduling.admission.refusal import Board, ClassWait
 
 FRESH_S = 2.0
 """So long a board on which somebody waits is believed, in seconds."""

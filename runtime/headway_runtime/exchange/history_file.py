@@ -20,7 +20,7 @@ from headway_runtime.exchange.history_record import (
     unpack_history,
     unpack_key,
 )
-from headway_runtime.scheduling.request_summary import RequestSummary
+from headway_runtime.scheduling.history.summary import RequestSummary
 
 FORMAT_VERSION = 1
 MAGIC = b"HEADWAYR"

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from headway_runtime.exchange.block import CRC_BYTES, seal, unseal
-from headway_runtime.scheduling.request_summary import RequestSummary, Yielded
+from headway_runtime.scheduling.history.summary import RequestSummary, Yielded
 
 RECORD_BYTES = 512
 

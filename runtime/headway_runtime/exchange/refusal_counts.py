@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headway_runtime.exchange.twin_block import TwinBlockFormat, TwinBlockWriter
 from headway_runtime.policy import MAX_CLASSES
-from headway_runtime.scheduling.admission import RefusalReason
+from headway_runtime.scheduling.admission.refusal import RefusalReason
 
 Counts = dict[tuple[str, str], int]
 """Requests refused, by class and reason."""

@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
-from headway_runtime.scheduling.fairness import over_share
-from headway_runtime.scheduling.prefill_cost import chunk_seconds, slowdown
+from headway_runtime.scheduling.tenants.fairness import over_share
+from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds, slowdown
 from headway_runtime.scheduling.view import NO_TENANTS, Prefill, Tenants, WaitingRequest, Work
 
 LOOKS = 64

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from headway_runtime.scheduling.candidates import LOOKS, Candidate, by_turns, candidates
-from headway_runtime.scheduling.fairness import in_turn, with_room, with_running
 from headway_runtime.scheduling.lanes import admit, place_newcomers, without_background
 from headway_runtime.scheduling.lateness import late_requests
 from headway_runtime.scheduling.lazy import Remembered, merged
@@ -22,6 +21,7 @@ from headway_runtime.scheduling.plan import Placement, StepPlan
 from headway_runtime.scheduling.prefill_budget import decide_prefill
 from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.reserve import kv_is_short, may_start, most_running
+from headway_runtime.scheduling.tenants.fairness import in_turn, with_room, with_running
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
     Limits,

@@ -12,9 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from headway_runtime.scheduling.candidates import Candidate
-from headway_runtime.scheduling.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.reason import Reason
-from headway_runtime.scheduling.slack import step_time_target
 from headway_runtime.scheduling.step_size import (
     MOST_FLOOR_TOKENS,
     eager_is_faster,
@@ -22,6 +20,8 @@ from headway_runtime.scheduling.step_size import (
     may_wait,
     shaped,
 )
+from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.timing.slack import step_time_target
 from headway_runtime.scheduling.view import Carried, Work
 
 BACKGROUND_SHARE = 0.05

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.origin import Origin
-from headway_runtime.scheduling.programs import Programs
+from headway_runtime.scheduling.programs.programs import Programs
 
 
 class Standing(NamedTuple):

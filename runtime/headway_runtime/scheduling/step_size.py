@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headway_runtime.scheduling.candidates import Candidate
-from headway_runtime.scheduling.prefill_cost import (
+from headway_runtime.scheduling.reason import Reason
+from headway_runtime.scheduling.timing.prefill_cost import (
     base_seconds,
     chunk_seconds,
     chunk_tokens,
     slowdown,
 )
-from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.view import Work
 
 MOST_FLOOR_TOKENS = 256

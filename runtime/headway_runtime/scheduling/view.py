@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 
 Urgency = tuple[int, float]
 """Sort key of a waiting request; smaller runs earlier. See :func:`order.urgency`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from headway_runtime.policy import TrafficClass, WhenUnmet
-from headway_runtime.scheduling.admission import RefusalReason
+from headway_runtime.scheduling.admission.refusal import RefusalReason
 
 
 def refusal_metric(

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from headway_runtime.exchange.history_file import ENDED
-from headway_runtime.scheduling.request_summary import RequestSummary
+from headway_runtime.scheduling.history.summary import RequestSummary
 from headway_runtime.sidecar.requests import MOST_TOLD, Requests, request_document
 from headway_runtime.sidecar.settings import Settings
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from headway_runtime.exchange.history_file import Histories, HistoryFileError, find_files
 from headway_runtime.exchange.history_record import Key
-from headway_runtime.scheduling.explanation import explain
-from headway_runtime.scheduling.lifecycle import LIVE, State
-from headway_runtime.scheduling.request_summary import RequestSummary
+from headway_runtime.scheduling.history.explanation import explain
+from headway_runtime.scheduling.history.lifecycle import LIVE, State
+from headway_runtime.scheduling.history.summary import RequestSummary
 from headway_runtime.sidecar.request_ids import is_asked_for
 
 MOST_TOLD = 100

@@ -14,7 +14,7 @@ from headway_runtime.bench.simulated import SimulatedGpu, simulate
 from headway_runtime.bench.workload import Request, Workload
 from headway_runtime.executors.simulated.request import Arrival
 from headway_runtime.policy import TrafficClass, WhenUnmet
-from headway_runtime.scheduling.admission import Board, ClassWait, RefusalReason
+from headway_runtime.scheduling.admission.refusal import Board, ClassWait, RefusalReason
 
 SHED = replace(mixes.INTERACTIVE, when_unmet=WhenUnmet.SHED)
 FULL = TrafficClass("full", max_queued=2)

@@ -20,7 +20,7 @@ from headway_runtime.bench.step_log import COLUMNS, Rows, column
 from headway_runtime.bench.step_seconds import gpu_seconds
 from headway_runtime.bench.workload import mixed_workload
 from headway_runtime.executors.simulated.step_time import GpuStepTime
-from headway_runtime.scheduling.step_shape import StepShape
+from headway_runtime.scheduling.timing.step_shape import StepShape
 
 TRUTH = GpuStepTime(
     decode_ms=(7, 2, 5),

@@ -23,7 +23,7 @@ from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError
 from headway_runtime.scheduling.reason import Reason
-from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
+from headway_runtime.scheduling.timing.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.view import (
     Carried,
     Lane,

@@ -11,22 +11,20 @@ from headway_runtime.bench.hidden import HIDING
 from headway_runtime.bench.rivals.ablations import ABLATIONS, _replacing
 from headway_runtime.scheduling import (
     candidates,
-    decode_clock,
     lateness,
-    pace,
     planner,
     prefill_budget,
     reserve,
-    slack,
     step_size,
 )
 from headway_runtime.scheduling.order import urgency_of
-from headway_runtime.scheduling.pace import aimed_tpot_s
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
 from headway_runtime.scheduling.reason import Reason
-from headway_runtime.scheduling.step_shape import StepShape
-from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing import decode_clock, pace, slack
+from headway_runtime.scheduling.timing.pace import aimed_tpot_s
+from headway_runtime.scheduling.timing.step_shape import StepShape
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import (
     Carried,
     Prefill,

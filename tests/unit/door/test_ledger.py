@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.door.ledger import ON_ITS_WAY_S, Ledger
-from headway_runtime.scheduling.admission import NOTHING_LET_IN, LetIn
+from headway_runtime.scheduling.admission.refusal import NOTHING_LET_IN, LetIn
 
 TTFT_MS = {"fast": 100, "slow": 1000, "batch": None}
 

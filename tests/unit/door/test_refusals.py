@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headway_runtime.door.refusals import Answer, answer
-from headway_runtime.scheduling.admission import Refusal, RefusalReason
+from headway_runtime.scheduling.admission.refusal import Refusal, RefusalReason
 
 UNMET = Refusal(RefusalReason.OBJECTIVE_UNMET, 7)
 

@@ -14,7 +14,7 @@ from headway_runtime.exchange import policy_file
 from headway_runtime.exchange.admission_board import AdmissionBoardWriter, file_name
 from headway_runtime.exchange.refusal_counts import read_counts
 from headway_runtime.policy import Mode, encode
-from headway_runtime.scheduling.admission import Board, ClassWait
+from headway_runtime.scheduling.admission.refusal import Board, ClassWait
 from tests.unit.door.asgi_client import Engine, post
 from tests.unit.door.world import (
     HELLO,

@@ -13,7 +13,7 @@ from headway_runtime.door.middleware import Door
 from headway_runtime.exchange.admission_board import AdmissionBoardWriter
 from headway_runtime.exchange.tenant_seal import TenantSeal
 from headway_runtime.policy import Policy, Tenant, TrafficClass, WhenUnmet
-from headway_runtime.scheduling.admission import Board, ClassWait
+from headway_runtime.scheduling.admission.refusal import Board, ClassWait
 from tests.unit.door.asgi_client import CHAT, Engine
 from tests.unit.runtime.policies import policy
 

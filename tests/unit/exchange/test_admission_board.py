@@ -23,7 +23,7 @@ from headway_runtime.exchange.admission_board import (
     unpack_board,
 )
 from headway_runtime.policy import MAX_CLASSES
-from headway_runtime.scheduling.admission import Board, ClassWait
+from headway_runtime.scheduling.admission.refusal import Board, ClassWait
 
 NOW_S = 1_700_000_000.0
 NOBODY_WAITS = Board(NOW_S, 1e-4, {"chat": ClassWait(0, 0.05, 0.05), "batch": ClassWait()})

@@ -29,8 +29,8 @@ from headway_runtime.exchange.history_record import (
     unpack_history,
     unpack_key,
 )
-from headway_runtime.scheduling.lifecycle import State
-from headway_runtime.scheduling.request_summary import RequestSummary, Yielded
+from headway_runtime.scheduling.history.lifecycle import State
+from headway_runtime.scheduling.history.summary import RequestSummary, Yielded
 from tests.unit.runtime.blocks import flip
 
 SMALL = Header(under_way=2, ended=4)

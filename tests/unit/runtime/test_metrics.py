@@ -12,7 +12,7 @@ from headway_runtime.exchange.class_record import WINDOW_NS, ClassRecord, Window
 from headway_runtime.exchange.histogram import BUCKETS, bucket_of
 from headway_runtime.exchange.refusal_counts import Counts
 from headway_runtime.policy import MAX_CLASSES, Mode, Policy, TrafficClass, WhenUnmet
-from headway_runtime.scheduling.admission import RefusalReason
+from headway_runtime.scheduling.admission.refusal import RefusalReason
 from headway_runtime.sidecar.engines import read_engines
 from headway_runtime.sidecar.metrics import PodCollector, PodView
 from tests.unit.runtime.engines import BLANK, write_statistics

@@ -20,10 +20,10 @@ from headway_runtime.executors.vllm.history_log import (
 from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.request_spans import RequestSpans
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.lifecycle import State
+from headway_runtime.scheduling.history.lifecycle import State
+from headway_runtime.scheduling.history.summary import RequestSummary, Yielded
+from headway_runtime.scheduling.history.work_done import REASONS
 from headway_runtime.scheduling.reason import Reason
-from headway_runtime.scheduling.request_summary import RequestSummary, Yielded
-from headway_runtime.scheduling.work_done import REASONS
 from tests.unit.runtime.engines import Status, core_output, request
 from tests.unit.runtime.policies import policy
 

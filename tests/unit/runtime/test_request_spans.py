@@ -14,8 +14,8 @@ from headway_runtime.executors.vllm.request_spans import (
     attributes,
 )
 from headway_runtime.executors.vllm.tracing import request_spans
-from headway_runtime.scheduling.lifecycle import State
-from headway_runtime.scheduling.request_summary import RequestSummary, Yielded
+from headway_runtime.scheduling.history.lifecycle import State
+from headway_runtime.scheduling.history.summary import RequestSummary, Yielded
 
 HEADERS = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 TOLD = RequestSummary(

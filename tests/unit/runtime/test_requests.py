@@ -13,8 +13,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from headway_runtime.exchange.history_file import Header, HistoryWriter, file_name
-from headway_runtime.scheduling.lifecycle import State
-from headway_runtime.scheduling.request_summary import RequestSummary, Yielded
+from headway_runtime.scheduling.history.lifecycle import State
+from headway_runtime.scheduling.history.summary import RequestSummary, Yielded
 from headway_runtime.sidecar.request_routes import RequestRoutes
 from headway_runtime.sidecar.requests import MOST_TOLD, Requests, request_document
 from headway_runtime.sidecar.settings import Settings

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway_runtime.policy import PriorityCoefficients
 from headway_runtime.scheduling.order import NO_DEADLINE_S
-from headway_runtime.scheduling.priority import (
+from headway_runtime.scheduling.programs.priority import (
     FIRST,
     HORIZON_S,
     Terms,

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_runtime.policy import PriorityCoefficients
-from headway_runtime.scheduling import priority_learning
-from headway_runtime.scheduling.priority import Weights
-from headway_runtime.scheduling.priority_learning import NEITHER, REACH, PriorityLearning
+from headway_runtime.scheduling.programs import learning
+from headway_runtime.scheduling.programs.learning import NEITHER, REACH, PriorityLearning
+from headway_runtime.scheduling.programs.priority import Weights
 
 LEARNS = PriorityCoefficients(learn=True)
 TURN = 12
@@ -22,8 +22,8 @@ ROUND = 6 * ENOUGH
 
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priority_learning, "TURN", TURN)
-    monkeypatch.setattr(priority_learning, "ENOUGH", ENOUGH)
+    monkeypatch.setattr(learning, "TURN", TURN)
+    monkeypatch.setattr(learning, "ENOUGH", ENOUGH)
 
 
 def stretches(learning: PriorityLearning, programs: int, seed: int, best: Weights | None) -> None:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway_runtime.scheduling import program_graph
-from headway_runtime.scheduling.program_graph import MAX_EDGES, MAX_NODES, Node, ProgramGraph
+from headway_runtime.scheduling.programs import graph as module
+from headway_runtime.scheduling.programs.graph import MAX_EDGES, MAX_NODES, Node, ProgramGraph
 
 names = st.sampled_from("abcdefghij")
 few = st.lists(names, max_size=4).map(tuple)
@@ -165,7 +165,7 @@ def test_a_declaration_costs_a_bounded_number_of_visits(monkeypatch: pytest.Monk
     graph = ProgramGraph()
     for i in range(400):
         graph.declare(f"n{i}", (f"n{i - 1}",) if i else (), ())
-    monkeypatch.setattr(program_graph, "MAX_VISITS", 1_000)
+    monkeypatch.setattr(module, "MAX_VISITS", 1_000)
     # Each of these makes all 400 calls deeper: two visits for each.
     for i in range(10):
         graph.declare(f"front{i}", (f"front{i - 1}",) if i else (), ())

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway_runtime.scheduling.priority import Weights
-from headway_runtime.scheduling.program_shelf import ProgramShelf
-from headway_runtime.scheduling.program_state import Program
+from headway_runtime.scheduling.programs.priority import Weights
+from headway_runtime.scheduling.programs.shelf import ProgramShelf
+from headway_runtime.scheduling.programs.state import Program
 
 WEIGHTS = Weights(0.5, 0.3, 0.2)
 MOST = 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headway_runtime.executors.simulated.engine import SimulatedEngine
 from headway_runtime.executors.simulated.request import Arrival, Request
-from headway_runtime.scheduling.admission import Refusal, RefusalReason
+from headway_runtime.scheduling.admission.refusal import Refusal, RefusalReason
 from headway_runtime.scheduling.view import Limits
 from tests.unit.simulation.watched import Watch, engine
 

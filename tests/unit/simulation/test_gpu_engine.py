@@ -10,10 +10,10 @@ from headway_runtime.executors.interface import Executor
 from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 from headway_runtime.policy import Mode
-from headway_runtime.scheduling.decode_clock import KEPT_SHARE
-from headway_runtime.scheduling.pace import TPOT_MARGIN
 from headway_runtime.scheduling.plan import StepPlan
-from headway_runtime.scheduling.step_shape import StepShape
+from headway_runtime.scheduling.timing.decode_clock import KEPT_SHARE
+from headway_runtime.scheduling.timing.pace import TPOT_MARGIN
+from headway_runtime.scheduling.timing.step_shape import StepShape
 from headway_runtime.scheduling.view import Carried, Limits
 from tests.unit.simulation.watched import chance, engine, ms
 

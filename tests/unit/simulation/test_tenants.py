@@ -13,7 +13,7 @@ from headway_runtime.executors.simulated.pipeline import Launched
 from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 from headway_runtime.policy import Policy, Scope, Stamp, Tenant, TrafficClass
-from headway_runtime.scheduling.admission import Refusal
+from headway_runtime.scheduling.admission.refusal import Refusal
 from headway_runtime.scheduling.origin import Origin
 from headway_runtime.scheduling.view import Limits
 

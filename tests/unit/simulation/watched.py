@@ -11,7 +11,7 @@ from headway_runtime.executors.simulated.pipeline import Launched
 from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 from headway_runtime.policy import Mode, Policy, Scope, Stamp, TrafficClass
-from headway_runtime.scheduling.admission import Refusal
+from headway_runtime.scheduling.admission.refusal import Refusal
 from headway_runtime.scheduling.view import Limits
 
 CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)

@@ -22,18 +22,16 @@ from typing import Any
 from headway_runtime.bench.rivals.rival import Rival
 from headway_runtime.scheduling import (
     candidates,
-    decode_clock,
     lateness,
-    pace,
     planner,
     reserve,
-    slack,
     step_size,
 )
 from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import Planner, plan_step
-from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing import decode_clock, pace, slack
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import StepView, Work
 
 _Overdue = Callable[[], bool]

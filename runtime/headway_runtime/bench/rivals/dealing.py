@@ -11,8 +11,8 @@ from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes
 from headway_runtime.scheduling.plan import Placement, StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError
-from headway_runtime.scheduling.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.reason import Reason
+from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.view import Limits, Prefill, StepView, WaitingRequest, Work
 
 LEAST_STEP_TOKENS = 128

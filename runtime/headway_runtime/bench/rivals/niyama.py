@@ -59,7 +59,7 @@ from headway_runtime.scheduling.lazy import Remembered
 from headway_runtime.scheduling.order import NO_DEADLINE_S
 from headway_runtime.scheduling.plan import Placement, StepPlan
 from headway_runtime.scheduling.planner import Planner
-from headway_runtime.scheduling.prefill_cost import base_seconds, chunk_tokens
+from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_tokens
 from headway_runtime.scheduling.view import Prefill, StepView, WaitingRequest, Work
 
 MOST_STEP_TOKENS = 2552

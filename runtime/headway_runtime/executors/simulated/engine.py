@@ -15,9 +15,9 @@ from headway_runtime.executors.simulated.report import Report
 from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.executors.simulated.step_time import Timing
 from headway_runtime.policy import Mode
-from headway_runtime.scheduling.admission import Refusal
+from headway_runtime.scheduling.admission.refusal import Refusal
 from headway_runtime.scheduling.planner import Planner, plan_step
-from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Limits
 
 STALL_S = 0.001

@@ -14,15 +14,15 @@ from headway_runtime.executors.simulated.step import Step
 from headway_runtime.executors.simulated.step_time import Timing
 from headway_runtime.executors.simulated.waiting_queue import WaitingQueue
 from headway_runtime.policy import Mode, Policy, TrafficClass
-from headway_runtime.scheduling.admission import Board
+from headway_runtime.scheduling.admission.refusal import Board
+from headway_runtime.scheduling.admission.waits import Queued, board
 from headway_runtime.scheduling.order import is_background, urgency_of
-from headway_runtime.scheduling.pace import has_pace, tightest_ttft_s
 from headway_runtime.scheduling.plan import StepPlan
-from headway_runtime.scheduling.priority import weighted_tokens
-from headway_runtime.scheduling.step_time_model import StepTimeModel
-from headway_runtime.scheduling.tenancy import Served
+from headway_runtime.scheduling.programs.priority import weighted_tokens
+from headway_runtime.scheduling.tenants.tenancy import Served
+from headway_runtime.scheduling.timing.pace import has_pace, tightest_ttft_s
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
-from headway_runtime.scheduling.waits import Queued, board
 
 
 class SimulatedExecutor:

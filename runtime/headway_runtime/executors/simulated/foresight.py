@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from headway_runtime.executors.simulated.request import Request
 from headway_runtime.executors.simulated.step import Step
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.decode_clock import DecodeClocks
-from headway_runtime.scheduling.engine_clock import EngineClock
-from headway_runtime.scheduling.pace import aimed_tpot_s
-from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.decode_clock import DecodeClocks
+from headway_runtime.scheduling.timing.engine_clock import EngineClock
+from headway_runtime.scheduling.timing.pace import aimed_tpot_s
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Carried, Prefill, Work
 
 ClassOf = Callable[[Request], TrafficClass | None]

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from headway_runtime.executors.simulated.pipeline import Launched
 from headway_runtime.executors.simulated.request import Arrival, Request
-from headway_runtime.scheduling.admission import Refusal
+from headway_runtime.scheduling.admission.refusal import Refusal
 
 
 class Occupancy(NamedTuple):

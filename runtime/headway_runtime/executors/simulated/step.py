@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headway_runtime.executors.simulated.request import Request
-from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
+from headway_runtime.scheduling.timing.step_shape import StepShape, attention_pairs
 
 Chunk = tuple[Request, int]
 """A request and how many of its tokens a step computes."""

@@ -7,8 +7,8 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from headway_runtime.executors.simulated.step import Step
-from headway_runtime.scheduling.step_shape import StepShape
-from headway_runtime.scheduling.step_time_model import DECODE_PRIOR_MS, MIXED_PRIOR_MS
+from headway_runtime.scheduling.timing.step_shape import StepShape
+from headway_runtime.scheduling.timing.step_time_model import DECODE_PRIOR_MS, MIXED_PRIOR_MS
 
 
 class StepSeconds(NamedTuple):

@@ -11,9 +11,9 @@ from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.lazy import Lazy
 from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import LetIn, Placement, Stay, Turn
-from headway_runtime.scheduling.programs import Programs
+from headway_runtime.scheduling.programs.programs import Programs
 from headway_runtime.scheduling.standing import standing_of
-from headway_runtime.scheduling.tenancy import Tenancy, begin_of_background
+from headway_runtime.scheduling.tenants.tenancy import Tenancy, begin_of_background
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
 ClassOf = Callable[[Request], TrafficClass | None]

@@ -22,12 +22,12 @@ from headway_runtime.executors.vllm.waiting_room import WaitingRoom, limited_cla
 from headway_runtime.executors.vllm.work_support import work_watch
 from headway_runtime.executors.vllm.work_watch import WorkWatch
 from headway_runtime.policy import Policy, TrafficClass
-from headway_runtime.scheduling.admission import Board
-from headway_runtime.scheduling.pace import tightest_ttft_s
+from headway_runtime.scheduling.admission.refusal import Board
+from headway_runtime.scheduling.admission.waits import board as board_of
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.reserve import KV_FOR_BACKGROUND
+from headway_runtime.scheduling.timing.pace import tightest_ttft_s
 from headway_runtime.scheduling.view import NO_TENANTS, Lane, Limits, StepView, Work
-from headway_runtime.scheduling.waits import board as board_of
 
 Release = tuple[int, int]
 """Major and minor version of vLLM."""

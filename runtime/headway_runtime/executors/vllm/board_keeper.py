@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headway_runtime.policy import Policy, WhenUnmet
-from headway_runtime.scheduling.admission import Board
+from headway_runtime.scheduling.admission.refusal import Board
 
 _LOGGER = logging.getLogger("vllm.headway")
 

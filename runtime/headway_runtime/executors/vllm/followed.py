@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.request_history import RequestHistory
+from headway_runtime.scheduling.history.request_history import RequestHistory
 
 
 class Followed:

@@ -10,9 +10,9 @@ from typing import Any
 from headway_runtime.exchange.history_file import HistoryWriter
 from headway_runtime.executors.vllm.followed import Followed
 from headway_runtime.executors.vllm.request_spans import RequestSpans
-from headway_runtime.scheduling.lifecycle import IllegalTransitionError, State
-from headway_runtime.scheduling.request_history import RequestHistory
-from headway_runtime.scheduling.work_done import WorkDone
+from headway_runtime.scheduling.history.lifecycle import IllegalTransitionError, State
+from headway_runtime.scheduling.history.request_history import RequestHistory
+from headway_runtime.scheduling.history.work_done import WorkDone
 
 _LOGGER = logging.getLogger("vllm.headway")
 

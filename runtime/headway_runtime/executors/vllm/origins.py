@@ -7,8 +7,8 @@ from typing import Any
 
 from headway_runtime.policy import Policy
 from headway_runtime.scheduling.origin import UNKNOWN, Origin
-from headway_runtime.scheduling.priority import weighted_tokens
-from headway_runtime.scheduling.programs import Programs
+from headway_runtime.scheduling.programs.priority import weighted_tokens
+from headway_runtime.scheduling.programs.programs import Programs
 from headway_runtime.scheduling.standing import NOBODYS, Standing, standing_of
 
 _REMEMBERED = 65_536

@@ -15,10 +15,10 @@ from headway_runtime.executors.vllm.followed import Followed, TenantOf, one_tena
 from headway_runtime.executors.vllm.history_log import HistoryLog
 from headway_runtime.executors.vllm.under_way import UnderWay
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.lifecycle import State
+from headway_runtime.scheduling.history.lifecycle import State
+from headway_runtime.scheduling.history.request_history import RequestHistory
+from headway_runtime.scheduling.history.work_done import Group, WorkDone
 from headway_runtime.scheduling.reason import Reason
-from headway_runtime.scheduling.request_history import RequestHistory
-from headway_runtime.scheduling.work_done import Group, WorkDone
 
 _NEW_TOKENS = attrgetter("new_token_ids")
 _WAITED = (State.WAITING, State.PREEMPTED)

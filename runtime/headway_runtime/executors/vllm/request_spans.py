@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headway_runtime.scheduling.explanation import explain
-from headway_runtime.scheduling.lifecycle import State
-from headway_runtime.scheduling.request_summary import RequestSummary
+from headway_runtime.scheduling.history.explanation import explain
+from headway_runtime.scheduling.history.lifecycle import State
+from headway_runtime.scheduling.history.summary import RequestSummary
 
 SPAN_NAME = "headway_request"
 

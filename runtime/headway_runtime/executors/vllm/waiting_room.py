@@ -11,10 +11,10 @@ from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.executors.vllm.stand_still import StandStill
 from headway_runtime.executors.vllm.waiting_queue import QueueView, WaitingQueue
 from headway_runtime.policy import Mode, Policy, TrafficClass
+from headway_runtime.scheduling.admission.waits import Queued
 from headway_runtime.scheduling.plan import StepPlan
-from headway_runtime.scheduling.tenancy import Tenancy
+from headway_runtime.scheduling.tenants.tenancy import Tenancy
 from headway_runtime.scheduling.view import Tenants
-from headway_runtime.scheduling.waits import Queued
 
 
 class WaitingRoom:

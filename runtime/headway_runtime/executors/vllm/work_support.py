@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headway_runtime.executors.vllm.work_watch import WorkWatch
-from headway_runtime.scheduling.engine_clock import EngineClock
-from headway_runtime.scheduling.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.engine_clock import EngineClock
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 
 
 def work_watch(scheduler: Any) -> WorkWatch | None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from headway_runtime.executors.vllm.charges import Charges, Payer
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.decode_clock import DecodeClocks
-from headway_runtime.scheduling.engine_clock import EngineClock
-from headway_runtime.scheduling.pace import aimed_tpot_s, has_pace
 from headway_runtime.scheduling.standing import NOBODYS, Standing
-from headway_runtime.scheduling.step_shape import StepShape, attention_pairs
+from headway_runtime.scheduling.timing.decode_clock import DecodeClocks
+from headway_runtime.scheduling.timing.engine_clock import EngineClock
+from headway_runtime.scheduling.timing.pace import aimed_tpot_s, has_pace
+from headway_runtime.scheduling.timing.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.view import Carried, Prefill, TokenDue, Work
 
 _RECONCILE_AFTER_STEPS = 64

@@ -1,0 +1,1 @@
+"""Programs of requests: what their calls declare, and when each call is due."""

@@ -1,0 +1,1 @@
+"""Tenants: what each was served, and whose turn it is."""

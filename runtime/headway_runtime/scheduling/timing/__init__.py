@@ -1,0 +1,1 @@
+"""Time: how long steps take, when an engine is free, and when tokens are due."""

@@ -1,0 +1,96 @@
+"""Whose TTFT is given up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.lateness import LATE_A_STEP, LOOKS, late_requests
+from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds
+from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
+from headway_runtime.scheduling.view import Prefill, TokenDue, WaitingRequest, Work
+
+CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)
+BATCH = TrafficClass("batch", deadline_s=60)
+NOW = 100.0
+MODEL = StepTimeModel()
+IDLE = Work(now_s=NOW, free_s=NOW, step_time=MODEL)
+BUSY = replace(IDLE, decodes=64, due=(TokenDue(NOW + 0.03, 0.03),))
+
+
+def chat(name: str, tokens: int, arrival_s: float = NOW, **more: Any) -> WaitingRequest:
+    return WaitingRequest(name, arrival_s, CHAT, prefill_tokens=tokens, **more)
+
+
+def seconds(tokens: int) -> float:
+    return chunk_seconds(MODEL.mixed, 0, tokens)
+
+
+def test_one_that_is_too_late_whatever_goes_first_is_given_up() -> None:
+    assert late_requests(IDLE, [chat("gone", 400, NOW - 2), chat("fine", 400)]) == ("gone",)
+
+
+def test_the_longest_is_given_up_so_that_more_are_kept() -> None:
+    # Each alone could be kept; the long one first would make all others late.
+    arrived = NOW - 0.5
+    waiting = [chat("long", 18_000, arrived), *(chat(f"s{n}", 4000, arrived) for n in range(5))]
+    late = late_requests(IDLE, waiting)
+    assert "long" in late
+    kept = [each for each in waiting if each.request_id not in late]
+    assert sum(seconds(each.prefill_tokens) for each in kept) <= 0.5
+    assert len(kept) == 5
+
+
+def test_tokens_that_are_due_make_prompts_slower() -> None:
+    waiting = [chat("a", 15_000, NOW - 0.45)]
+    assert late_requests(IDLE, waiting) == ()
+    assert late_requests(BUSY, waiting) == ("a",)
+
+
+def test_running_prompts_take_their_time_and_are_not_given_up() -> None:
+    running = Prefill("r", 0, 30_000, NOW - 0.5, CHAT)
+    assert late_requests(replace(IDLE, prefills=(running,)), [chat("a", 400, NOW - 0.4)]) == ("a",)
+    background = replace(running, traffic_class=BATCH)
+    assert late_requests(replace(IDLE, prefills=(background,)), [chat("a", 400, NOW - 0.4)]) == ()
+
+
+def test_prompts_that_are_alike_in_everything_are_told_apart() -> None:
+    running = (Prefill("r", 0, 9000, NOW - 0.9, CHAT), Prefill("s", 0, 9000, NOW - 0.9, CHAT))
+    work = replace(IDLE, prefills=running)
+    assert late_requests(work, [chat("a", 9000, NOW - 0.9)]) == ("a",)
+
+
+def test_only_who_was_promised_a_ttft_and_can_still_keep_it_counts() -> None:
+    others = [
+        chat("known", 400, NOW - 5, is_late=True),
+        WaitingRequest("batch", NOW - 500, BATCH, prefill_tokens=9000),
+        WaitingRequest("none", NOW - 500, None, prefill_tokens=9000),
+    ]
+    assert late_requests(IDLE, others) == ()
+
+
+prompts = st.lists(
+    st.tuples(st.integers(1, 20_000), st.floats(NOW - 1.5, NOW)), max_size=LOOKS
+).map(lambda pairs: [chat(f"r{n}", *pair) for n, pair in enumerate(pairs)])
+
+
+@given(prompts)
+def test_who_is_kept_can_be_kept_and_giving_up_in_order_would_keep_no_more(waiting: Any) -> None:
+    late = set(late_requests(IDLE, waiting))
+    in_order = sorted(waiting, key=lambda each: each.arrival_s)
+    kept = [each for each in in_order if each.request_id not in late]
+    if len(late) < LATE_A_STEP:
+        end_s = NOW
+        for each in kept:
+            end_s += seconds(each.prefill_tokens)
+            assert end_s <= each.arrival_s + 1.0 + 1e-6
+        greedy, end_s = 0, NOW
+        for each in in_order:
+            if end_s + seconds(each.prefill_tokens) <= each.arrival_s + 1.0:
+                end_s += seconds(each.prefill_tokens)
+                greedy += 1
+        assert len(kept) >= greedy
