@@ -26,7 +26,10 @@ MOST_BODY_BYTES = 64 * 1024 * 1024
 _ANTHROPIC = "/v1/messages"
 _GENERATE = "/inference/v1/generate"
 _PATHS = frozenset(
-    ("/v1/completions", "/v1/chat/completions", "/v1/responses", _ANTHROPIC, _GENERATE)
+    (
+        *("/v1/completions", "/v1/chat/completions", "/v1/chat/completions/batch"),
+        *("/v1/responses", "/invocations", _ANTHROPIC, _GENERATE),
+    )
 )
 _MOST_FAULTS = 16
 

@@ -41,8 +41,10 @@ def _media_bytes(document: dict[str, Any]) -> int:
     for key in ("messages", "input"):
         messages = document.get(key)
         for each in messages if isinstance(messages, list) else ():
-            if isinstance(each, dict):
-                found += sum(_media_in(part, _DEEPEST) for part in _parts(each))
+            # A batch of conversations has lists of messages.
+            for message in each if isinstance(each, list) else (each,):
+                if isinstance(message, dict):
+                    found += sum(_media_in(part, _DEEPEST) for part in _parts(message))
     return found
 
 

@@ -17,7 +17,7 @@ from headway_runtime.scheduling.admission.refusal import Board, ClassWait
 from tests.unit.door.asgi_client import CHAT, Engine
 from tests.unit.runtime.policies import policy
 
-PATHS = (CHAT, "/v1/completions", "/v1/responses", "/v1/messages")
+PATHS = (CHAT, f"{CHAT}/batch", "/v1/completions", "/v1/responses", "/v1/messages", "/invocations")
 SHED = TrafficClass("shed", ttft_ms=500, when_unmet=WhenUnmet.SHED)
 SHORT = TrafficClass("short", ttft_ms=500, max_queued=2)
 BATCH = TrafficClass("batch")
