@@ -174,12 +174,19 @@ class _Exchange:
             *events, rest = (rest + chunk).split(b"\n\n")
             for event in _json_events(events):
                 if "error" in event:
-                    return Ending.FAILED, json.dumps(event["error"])
+                    return self._broken_off(event["error"])
                 self._came(event, now_s)
         missing = self.request.output_tokens - len(self._token_s)
         if missing:
             return Ending.FAILED, f"{missing} tokens are missing"
         return Ending.COMPLETE, ""
+
+    def _broken_off(self, error: object) -> tuple[Ending, str]:
+        """Some requests are refused by the limits of vLLM only after it has answered 200."""
+        code = error.get("code") if isinstance(error, dict) else None
+        if code in _REFUSALS and not self._token_s:
+            return Ending.REFUSED, f"{code} in a stream"
+        return Ending.FAILED, json.dumps(error)
 
     def _came(self, event: dict[str, object], now_s: float) -> None:
         usage = event.get("usage")

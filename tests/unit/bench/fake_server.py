@@ -23,6 +23,7 @@ class FakeServer:
         tokens_per_chunk: tokens that come together.
         missing: tokens that never come.
         error_after: send an error instead of the chunk of this index.
+        error_code: of that error.
         hang_after: send nothing more from the chunk of this index on.
         bodies: all requests' bodies.
         headers: all requests' headers.
@@ -35,6 +36,7 @@ class FakeServer:
     tokens_per_chunk: int = 1
     missing: int = 0
     error_after: int | None = None
+    error_code: int = 500
     hang_after: int | None = None
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -52,7 +54,9 @@ class FakeServer:
         wanted = body["max_tokens"] - self.missing
         for index, sent in enumerate(range(0, wanted, self.tokens_per_chunk)):
             if index == self.error_after:
-                await self._send(response, {"error": {"message": "broken", "code": 500}})
+                await self._send(
+                    response, {"error": {"message": "broken", "code": self.error_code}}
+                )
                 return response
             if index == self.hang_after:
                 await asyncio.sleep(60)

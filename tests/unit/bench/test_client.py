@@ -71,12 +71,19 @@ async def test_refused_requests_are_results(status: int) -> None:
     assert (outcome.ending, outcome.detail) == (Ending.REFUSED, f"HTTP {status}")
 
 
+async def test_requests_that_are_refused_in_a_stream_are_too() -> None:
+    async with serving(FakeServer(error_after=0, error_code=503)) as server:
+        (outcome,) = await offered(server, requests(0.0))
+    assert (outcome.ending, outcome.detail) == (Ending.REFUSED, "503 in a stream")
+
+
 @pytest.mark.parametrize(
     ("server", "tokens", "detail"),
     [
         (FakeServer(status=400), 0, "HTTP 400"),
         (FakeServer(missing=1), 3, "1 tokens are missing"),
         (FakeServer(error_after=2), 2, "broken"),
+        (FakeServer(error_after=2, error_code=503), 2, "broken"),
     ],
 )
 async def test_failed_requests_are_results(server: FakeServer, tokens: int, detail: str) -> None:
