@@ -38,6 +38,7 @@ class Actor:
         """
         remembered = self.memory.of(snapshot.service)
         remembered.published, remembered.tuning = plan.published, plan.tuning
+        remembered.scaling = plan.scaling
         for change in plan.changes:
             RETUNES.labels(what=change.what).inc()
             logger.info("%s: %s", snapshot.service.key, change)

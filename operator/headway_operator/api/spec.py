@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from headway_operator.api.base import ApiModel, Rule, list_map, rules
 from headway_operator.api.engine import Engine
 from headway_operator.api.scalars import DataKey, DnsLabel, ImageReference, ObjectName
+from headway_operator.api.scaling import IN_FULL, Scaling
 from headway_operator.api.scheduling import Scheduling
 from headway_operator.api.traffic import Tenant, TrafficClass
 
@@ -92,6 +93,12 @@ class InferenceServiceSpec(ApiModel):
                 "defaultClass must be the name of one of classes",
             ),
             Rule(
+                "!has(self.scaling) || !has(oldSelf.scaling) || self.scaling.mode != 'Operator' "
+                "|| oldSelf.scaling.mode != 'Operator' || self.replicas == oldSelf.replicas",
+                "replicas is decided by the operator: set scaling.minReplicas and "
+                "scaling.maxReplicas, or scaling.mode External",
+            ),
+            Rule(
                 "!has(self.scheduling.maxBatchSize) "
                 "|| self.scheduling.maxBatchSize <= self.engine.maxNumSeqs",
                 "scheduling.maxBatchSize must be at most engine.maxNumSeqs, the ceiling "
@@ -120,7 +127,8 @@ class InferenceServiceSpec(ApiModel):
     )
 
     replicas: Annotated[int, Field(ge=0, le=1000)] = 1
-    """Pods to run. HPA and KEDA set it through the scale subresource."""
+    """Pods to run, unless scaling.mode is Operator. HPA and KEDA set it through the scale
+    subresource."""
 
     model: Model
     """The model to serve."""
@@ -157,3 +165,6 @@ class InferenceServiceSpec(ApiModel):
         Scheduling, Field(default_factory=Scheduling, json_schema_extra={"default": {}})
     ]
     """How the engines schedule."""
+
+    scaling: Annotated[Scaling, Field(default_factory=Scaling, json_schema_extra=IN_FULL)]
+    """How many pods there are, and who decides it."""

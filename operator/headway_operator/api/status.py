@@ -23,6 +23,8 @@ class ConditionType(StrEnum):
     """Every running pod has acknowledged the current policy and acts on it."""
     METRICS_AVAILABLE = "MetricsAvailable"
     """There are metrics to retune the engines from; the reason says where they come from."""
+    SCALING_LIMITED = "ScalingLimited"
+    """More pods are needed than scaling.maxReplicas allows."""
     STALLED = "Stalled"
     """Something is wrong that will not heal by itself."""
 
@@ -31,7 +33,8 @@ class Condition(ApiModel):
     """One aspect of the service's state."""
 
     type: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
-    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable or Stalled."""
+    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited or
+    Stalled."""
 
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
@@ -75,4 +78,5 @@ class InferenceServiceStatus(ApiModel):
     conditions: Annotated[
         tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))
     ] = ()
-    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable and Stalled."""
+    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited and
+    Stalled."""

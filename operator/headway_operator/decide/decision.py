@@ -12,10 +12,11 @@ from headway_operator.decide.children import (
     standing_refusals,
 )
 from headway_operator.decide.facts import Facts, gather_facts
-from headway_operator.decide.notices import decide_notices
+from headway_operator.decide.notices import decide_notices, decide_scaling_notices
 from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
 from headway_operator.decide.retune import Retuned
+from headway_operator.decide.scaling import Scaled, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
 from headway_operator.observe.instant import Instant
@@ -28,11 +29,14 @@ def decide(snapshot: Snapshot, now: Instant) -> Plan:
     """What is to be done about a service. The same snapshot always gives the same plan."""
     if snapshot.spec is None:
         facts = Facts(snapshot, None, snapshot.published, now)
-        return _plan(facts, (), Retuned(snapshot.tuning or Tuning(), ()))
+        kept = Scaled(0, snapshot.scaling)
+        return _plan(facts, (), Retuned(snapshot.tuning or Tuning(), ()), kept)
     return _decide(snapshot, snapshot.spec, now)
 
 
 def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Plan:
+    scaled = decide_scaling(snapshot, spec, now)
+    spec = spec.model_copy(update={"replicas": scaled.replicas})
     children = children_of(snapshot, spec)
     retuned = decide_tuning(snapshot, spec)
     published = snapshot.published
@@ -44,13 +48,16 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     refusals = standing_refusals(snapshot, needed)
     facts = gather_facts(snapshot, spec, published, template, now)
     return _plan(
-        replace(facts, refusals=refusals),
+        replace(facts, refusals=refusals, scaled=scaled),
         due_applications(needed, refusals, now),
         retuned,
+        scaled,
     )
 
 
-def _plan(facts: Facts, applied: tuple[Application, ...], retuned: Retuned | None) -> Plan:
+def _plan(
+    facts: Facts, applied: tuple[Application, ...], retuned: Retuned | None, scaled: Scaled
+) -> Plan:
     snapshot, published = facts.snapshot, facts.published
     found = verdicts(facts)
     status = decide_status(facts, found)
@@ -60,7 +67,11 @@ def _plan(facts: Facts, applied: tuple[Application, ...], retuned: Retuned | Non
         recipients=recipients(snapshot, published) if facts.spec and retuned and published else (),
         status=status,
         status_changed=status != snapshot.service.status,
-        notices=decide_notices(snapshot.service.status, status, found, applied, retuned),
+        notices=(
+            *decide_scaling_notices(scaled),
+            *decide_notices(snapshot.service.status, status, found, applied, retuned),
+        ),
         tuning=retuned.tuning if retuned else None,
         changes=retuned.changes if retuned else (),
+        scaling=scaled.memory,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ENGINE
+from headway_operator.decide.scaling import Scaled
 from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.problems import Problem
@@ -32,6 +33,7 @@ class Facts:
         problem: what is wrong with the current pods, or with making them.
         overdue: the rollout made no progress for as long as an engine may take to start.
         refusals: objects that are needed and that the API server does not take.
+        scaled: how many pods were decided on; None where the spec cannot be read.
     """
 
     snapshot: Snapshot
@@ -46,6 +48,7 @@ class Facts:
     problem: Problem | None = None
     overdue: bool = False
     refusals: tuple[Refusal, ...] = ()
+    scaled: Scaled | None = None
 
 
 def gather_facts(

@@ -7,9 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from headway_operator.api import ConditionType, InferenceServiceStatus
 from headway_operator.decide.plan import Application, Cause, Notice
 from headway_operator.decide.retune import Retuned, What
+from headway_operator.decide.scaling import Scaled
 from headway_operator.decide.verdict import Verdict
 
-_TOLD = (ConditionType.READY, ConditionType.POLICY_APPLIED, ConditionType.METRICS_AVAILABLE)
+_TOLD = (
+    *(ConditionType.READY, ConditionType.POLICY_APPLIED, ConditionType.METRICS_AVAILABLE),
+    ConditionType.SCALING_LIMITED,
+)
 """The other conditions say the same in other words."""
 
 _RETUNED = {
@@ -32,6 +36,15 @@ def decide_notices(
     """Events for what changed between two statuses, for what is applied and what is retuned."""
     told = (_applied(applied), _retuned(retuned), _transitions(old, found), _policy(old, new))
     return tuple(notice for notices in told for notice in notices)
+
+
+def decide_scaling_notices(scaled: Scaled) -> Iterator[Notice]:
+    """An event for pods that are added or removed."""
+    if scaled.before is None:
+        return
+    grows = scaled.replicas > scaled.before
+    text = f"Replicas {scaled.before} -> {scaled.replicas}: {scaled.message}"
+    yield Notice(warning=False, reason="ScaledUp" if grows else "ScaledDown", message=text)
 
 
 def _retuned(retuned: Retuned | None) -> Iterator[Notice]:

@@ -10,6 +10,7 @@ from typing import Any
 from headway_operator.api import InferenceServiceStatus
 from headway_operator.decide.retune import Change
 from headway_operator.observe.records import PodRecord
+from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.snapshot import PublishedPolicy
 from headway_operator.observe.tuning import Tuning
 
@@ -76,6 +77,7 @@ class Plan:
         notices: events to emit.
         tuning: how the engines are tuned; None while that is being found out.
         changes: what was retuned, each with its reason.
+        scaling: how many pods were needed; None where others decide that.
     """
 
     applications: tuple[Application, ...]
@@ -86,6 +88,7 @@ class Plan:
     notices: tuple[Notice, ...]
     tuning: Tuning | None = None
     changes: tuple[Change, ...] = ()
+    scaling: Scaling | None = None
 
     @property
     def is_quiet(self) -> bool:

@@ -9,6 +9,7 @@ from headway_operator.decide.facts import Facts
 from headway_operator.decide.metrics_available import metrics_available
 from headway_operator.decide.policy_applied import holders, policy_applied, unacknowledged
 from headway_operator.decide.readiness import model_loaded, progressing, ready
+from headway_operator.decide.scaling_limited import scaling_limited
 from headway_operator.decide.stalled import stalled
 from headway_operator.decide.verdict import Verdict
 from headway_operator.render.names import endpoint, selector_text
@@ -24,6 +25,7 @@ def verdicts(facts: Facts) -> dict[ConditionType, Verdict]:
         ConditionType.MODEL_LOADED: model_loaded(facts),
         ConditionType.POLICY_APPLIED: policy_applied(facts),
         ConditionType.METRICS_AVAILABLE: metrics_available(facts),
+        ConditionType.SCALING_LIMITED: scaling_limited(facts),
         ConditionType.STALLED: stalled(facts),
     }
     return {kind: verdict for kind, verdict in found.items() if verdict is not None}

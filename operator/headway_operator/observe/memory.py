@@ -8,6 +8,7 @@ from headway_operator.observe.memo import Memo
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
+from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.sidecars import Sidecars
 from headway_operator.observe.snapshot import PublishedPolicy, Refusal
 from headway_operator.observe.tuning import Tuning
@@ -23,6 +24,7 @@ class ServiceMemory:
         uid: of the service; another one of the same name starts anew.
         published: the policy decided last.
         tuning: how its engines are tuned.
+        scaling: how many pods it needed; None where others decide that.
         refusals: objects the API server did not take, by kind.
         memo: results of decisions about it.
     """
@@ -30,6 +32,7 @@ class ServiceMemory:
     uid: str
     published: PublishedPolicy | None = None
     tuning: Tuning | None = None
+    scaling: Scaling | None = None
     refusals: dict[str, Refusal] = field(default_factory=dict)
     memo: Memo = field(default_factory=Memo)
     _generation: int = -1

@@ -62,6 +62,7 @@ class Observer:
             published=remembered.published,
             metrics=self._metrics(pods),
             tuning=remembered.tuning,
+            scaling=remembered.scaling,
             memo=remembered.memo,
         )
 

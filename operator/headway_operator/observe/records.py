@@ -72,6 +72,7 @@ class RolloutRecord:
         generation, observed_generation: its spec's, and the one its status is about.
         replicas: pods that exist, of any template.
         conditions: by type.
+        wanted: pods that it is to run.
     """
 
     template: AppliedTemplate | None
@@ -79,6 +80,7 @@ class RolloutRecord:
     observed_generation: int
     replicas: int
     conditions: Mapping[str, ConditionRecord]
+    wanted: int = 1
 
 
 @dataclass(frozen=True)

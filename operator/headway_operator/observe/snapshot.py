@@ -14,6 +14,7 @@ from headway_operator.observe.records import (
     RolloutRecord,
     ServiceRecord,
 )
+from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.sidecars import SidecarReport
 from headway_operator.observe.tuning import Tuning
 from headway_runtime.policy import Policy, Stamp
@@ -103,6 +104,7 @@ class Snapshot:
         published: the policy decided last in this term; None at first.
         metrics: of its pods.
         tuning: how its engines are tuned; None until that was found out in this term.
+        scaling: how many pods it needed; None at first, and where others decide that.
         operator: facts about the operator itself.
         memo: results of earlier decisions; they save time and change nothing.
     """
@@ -120,6 +122,7 @@ class Snapshot:
     published: PublishedPolicy | None = None
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     tuning: Tuning | None = None
+    scaling: Scaling | None = None
     memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
     @property

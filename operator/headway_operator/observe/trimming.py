@@ -121,6 +121,7 @@ def _rollout(body: Body) -> RolloutRecord:
         observed_generation=status.get("observedGeneration", 0),
         replicas=status.get("replicas", 0),
         conditions=_conditions(status),
+        wanted=body.get("spec", {}).get("replicas", 1),
     )
 
 

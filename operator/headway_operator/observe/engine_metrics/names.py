@@ -22,6 +22,12 @@ FIELDS = {
 }
 """Field of an EngineSample -> metric. A pod that lacks one of them is not decided about."""
 
+OPTIONAL_FIELDS = {
+    "token_load": "headway_token_load_ratio",
+    "step_overhead": "headway_step_overhead_ratio",
+}
+"""Likewise, but only there where an engine can tell them."""
+
 CLASS_LABEL = "class"
 
 CLASS_FIELDS = {
@@ -32,4 +38,4 @@ CLASS_FIELDS = {
 }
 """Field of a ClassSample -> metric. The ratios are only there while there is something to tell."""
 
-ALL = (*FIELDS.values(), *CLASS_FIELDS.values())
+ALL = (*FIELDS.values(), *OPTIONAL_FIELDS.values(), *CLASS_FIELDS.values())

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headway_operator.observe.engine_metrics.names import CLASS_FIELDS, FIELDS
+from headway_operator.observe.engine_metrics.names import CLASS_FIELDS, FIELDS, OPTIONAL_FIELDS
 from headway_operator.observe.engine_metrics.sample import ClassSample, EngineSample
 
 MAX_CLASSES = 32
-_FIELD_OF = {metric: name for name, metric in FIELDS.items()}
+_FIELD_OF = {metric: name for name, metric in (FIELDS | OPTIONAL_FIELDS).items()}
 _CLASS_FIELD_OF = {metric: name for name, metric in CLASS_FIELDS.items()}
 _MAX_CLASS_NAME = 63
 

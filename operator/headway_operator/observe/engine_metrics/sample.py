@@ -53,6 +53,8 @@ class EngineSample:
         max_batch: most requests running at once in the last step.
         token_budget_ceiling: token budget set at start.
         max_batch_ceiling: batch size set at start.
+        token_load: engine-seconds of work that requests bring a second; None where it is not told.
+        step_overhead: share of its time that the engine's steps take whatever they hold.
         classes: by name.
     """
 
@@ -69,6 +71,8 @@ class EngineSample:
     max_batch: float
     token_budget_ceiling: float
     max_batch_ceiling: float
+    token_load: float | None = None
+    step_overhead: float | None = None
     classes: Mapping[str, ClassSample] = field(default_factory=dict)
 
 

@@ -1,0 +1,49 @@
+"""``spec.scaling``: how many pods there are, and who decides it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from headway_operator.api.base import ApiModel, Rule, rules
+
+Replicas = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Scaling(ApiModel):
+    """How many pods there are. A change is applied live, without a restart of any."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.minReplicas <= self.maxReplicas",
+                "scaling.minReplicas must be at most scaling.maxReplicas",
+            )
+        )
+    )
+
+    mode: Literal["External", "Operator"] = "External"
+    """`External`: spec.replicas, which you, an HPA or KEDA set through the scale subresource.
+    `Operator`: Headway adds and removes pods by the work that requests bring, between minReplicas
+    and maxReplicas; spec.replicas means nothing then and must stay as it is."""
+
+    min_replicas: Replicas = 1
+    """Least pods in mode Operator."""
+
+    max_replicas: Replicas = 10
+    """Most pods in mode Operator."""
+
+    target_load_percent: Annotated[int, Field(ge=10, le=95)] = 80
+    """How much of what an engine can do within its objectives it is to be asked for. Less leaves
+    more for bursts."""
+
+    forecast_seconds: Annotated[int, Field(ge=0, le=3600)] = 60
+    """How far ahead load that grows is looked at: about the time in which a pod starts."""
+
+    stabilization_seconds: Annotated[int, Field(ge=0, le=86_400)] = 300
+    """Pods are removed only when they were not needed for so long."""
+
+
+IN_FULL = {"default": Scaling().model_dump(by_alias=True)}
+"""The API server holds a default against its rules before it fills in fields."""

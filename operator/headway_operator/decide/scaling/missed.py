@@ -1,0 +1,40 @@
+"""Objectives that are missed although there should be pods enough."""
+
+from __future__ import annotations
+
+from headway_operator.decide.retune.class_ratios import worst_tpot, worst_ttft
+from headway_operator.decide.retune.targets import ClassTargets
+from headway_operator.observe.engine_metrics.sample import ServiceMetrics
+
+TICKS_TO_ADD = 4
+"""Objectives missed in so many ticks in a row get another pod."""
+
+TICKS_TO_SETTLE = 12
+"""For so many ticks the last pod that was added for it is given time: it takes load over, and what
+pods tell is of requests that ended in the last half minute."""
+
+LEAST_FILLED = 0.5
+"""Engines that are filled less than this share of their target miss objectives for another reason
+than load, and more of them would miss the same."""
+
+
+def misses(metrics: ServiceMetrics, classes: tuple[ClassTargets, ...]) -> bool:
+    """Whether a class is over one of its targets, at the 95th percentile."""
+    pods = tuple(metrics.pods[uid] for uid in sorted(metrics.pods))
+    found = (
+        worst_ttft(pods, [each for each in classes if each.ttft_ms is not None]),
+        worst_tpot(pods, classes),
+    )
+    return any(worst is not None and worst.ratio > 1.0 for worst in found)
+
+
+def ticks_missed(before: int, *, holds: bool) -> int:
+    """The count after a tick, see :class:`headway_operator.observe.scaling.Scaling`.
+
+    Args:
+        before: the count until now.
+        holds: objectives are missed by engines that are filled and all there.
+    """
+    if before < 0 or holds:
+        return before + 1
+    return 0

@@ -1,0 +1,40 @@
+"""What is asked of engines, now and soon, and how many of them it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway_operator.decide.scaling.demand import Demand
+from headway_operator.decide.scaling.replicas import LEAST_ROOM, needed
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is asked of a service's engines.
+
+    Attributes:
+        demand: now.
+        ahead: engine-seconds of work a second when a pod that is added now is ready.
+        target: share of its time that an engine is to be asked for.
+    """
+
+    demand: Demand
+    ahead: float
+    target: float
+
+    @property
+    def room(self) -> float:
+        """Share of its time that an engine has for work."""
+        return max(LEAST_ROOM, self.target - self.demand.overhead)
+
+    def pods(self, caution: float = 1.0) -> int:
+        """Pods that it takes, each filled to that share of what it has room for."""
+        return needed(self.ahead, caution * self.room)
+
+    def __str__(self) -> str:
+        grows = self.ahead > 1.05 * self.demand.engines
+        soon = f", {self.ahead:.2f} soon if it goes on growing" if grows else ""
+        return (
+            f"requests bring {self.demand.engines:.2f} engine-seconds of work a second{soon}, and "
+            f"an engine has room for {self.room:.2f}"
+        )

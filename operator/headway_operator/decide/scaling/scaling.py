@@ -1,0 +1,140 @@
+"""From what engines are asked for to the number of pods.
+
+metrics -> demand -> forecast -> pods needed now, and those needed in the last minutes -> replicas
+
+More pods come at once when they are needed, and go when they were not needed for a while. What is
+not known removes nothing: without metrics, or with those of some pods missing, pods stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headway_operator.api import InferenceServiceSpec
+from headway_operator.api.scaling import Scaling as ScalingSpec
+from headway_operator.decide.scaling.demand import Demand, read_demand
+from headway_operator.decide.scaling.forecast import forecast, seen
+from headway_operator.decide.scaling.missed import (
+    LEAST_FILLED,
+    TICKS_TO_ADD,
+    TICKS_TO_SETTLE,
+    misses,
+    ticks_missed,
+)
+from headway_operator.decide.scaling.outlook import Outlook
+from headway_operator.decide.scaling.replicas import CAUTION, most_at_once, most_needed
+from headway_operator.decide.tuning import targets_of
+from headway_operator.observe.instant import Instant
+from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
+from headway_operator.observe.snapshot import Snapshot
+
+TICKS_TO_RISE = 2
+"""More pods must be needed in so many ticks in a row: arrivals come in clusters by chance."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """What a tick came to.
+
+    Attributes:
+        replicas: pods to run.
+        memory: what is remembered from now on; None where others decide.
+        before: pods until now, if that is another number.
+        message: why there are more or fewer; empty where there are not.
+        wanted: pods without the user's bounds; None where nothing says how many.
+    """
+
+    replicas: int
+    memory: Scaling | None = None
+    before: int | None = None
+    message: str = ""
+    wanted: int | None = None
+
+
+def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
+    """How many pods a service gets, and why."""
+    if spec.scaling.mode == "External":
+        return Scaled(spec.replicas)
+    memory = _remembered(snapshot, spec, now)
+    demand = _news(snapshot, memory)
+    if demand is None:
+        return _within_bounds(spec.scaling, memory, memory, None, "")
+    loads = seen(memory.loads, LoadPoint(demand.at, demand.engines))
+    ahead = forecast(loads, spec.scaling.forecast_seconds)
+    outlook = Outlook(demand, ahead, spec.scaling.target_load_percent / 100)
+    known = replace(
+        memory,
+        loads=loads,
+        needed=_needed_lately(memory, outlook, spec.scaling, now),
+        rising=memory.rising + 1 if outlook.pods() > memory.replicas else 0,
+        missed=ticks_missed(memory.missed, holds=_misses(snapshot, spec, memory, outlook)),
+        collection=snapshot.metrics.collection,
+    )
+    wanted, why = _wanted(known, outlook, spec.scaling, now)
+    if known.missed >= TICKS_TO_ADD:
+        known = replace(known, missed=-TICKS_TO_SETTLE)
+    return _within_bounds(spec.scaling, memory, known, wanted, why)
+
+
+def _wanted(
+    known: Scaling, outlook: Outlook, scaling: ScalingSpec, now: Instant
+) -> tuple[int, str]:
+    """Pods without the user's bounds, and why if they are not those there are."""
+    replicas = known.replicas
+    if known.rising >= TICKS_TO_RISE:
+        return min(outlook.pods(), most_at_once(replicas)), f"More work: {outlook}"
+    if known.missed >= TICKS_TO_ADD:
+        return replicas + 1, f"Objectives are missed although it should do: {outlook}"
+    watched = known.since <= now.unix - scaling.stabilization_seconds
+    fewer = most_needed(known.needed)
+    if watched and outlook.demand.is_complete and known.missed <= 0 and fewer < replicas:
+        return fewer, f"No more needed for {scaling.stabilization_seconds} s: {outlook}"
+    return replicas, ""
+
+
+def _needed_lately(
+    memory: Scaling, outlook: Outlook, scaling: ScalingSpec, now: Instant
+) -> tuple[Needed, ...]:
+    since = now.unix - scaling.stabilization_seconds
+    recent = (each for each in memory.needed if each.at > since)
+    return (*recent, Needed(now.unix, outlook.pods(CAUTION)))
+
+
+def _misses(
+    snapshot: Snapshot, spec: InferenceServiceSpec, memory: Scaling, outlook: Outlook
+) -> bool:
+    """Whether objectives are missed by engines that have work and are all there."""
+    ready = sum(pod.ready and not pod.deleting for pod in snapshot.pods)
+    is_filled = outlook.demand.engines >= LEAST_FILLED * outlook.room * memory.replicas
+    all_there = ready >= memory.replicas
+    return all_there and is_filled and misses(snapshot.metrics, targets_of(spec))
+
+
+def _remembered(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaling:
+    """What is remembered in this term; at its beginning the Deployment says how many pods run."""
+    memory, epoch = snapshot.scaling, snapshot.operator.epoch
+    if memory is not None and memory.epoch == epoch:
+        return memory
+    replicas = snapshot.rollout.wanted if snapshot.rollout else spec.scaling.min_replicas
+    return Scaling(replicas, since=now.unix, epoch=epoch)
+
+
+def _news(snapshot: Snapshot, memory: Scaling) -> Demand | None:
+    """What engines are asked for, if it was not decided about before."""
+    metrics = snapshot.metrics
+    if metrics.collection <= memory.collection or metrics.source is None or metrics.missing:
+        return None
+    return read_demand(metrics, [pod.uid for pod in snapshot.pods if pod.ready])
+
+
+def _within_bounds(
+    scaling: ScalingSpec, before: Scaling, known: Scaling, wanted: int | None, why: str
+) -> Scaled:
+    """What is wanted, as far as the user allows it."""
+    least, most = scaling.min_replicas, scaling.max_replicas
+    replicas = min(max(known.replicas if wanted is None else wanted, least), most)
+    if replicas == before.replicas:
+        return Scaled(replicas, known, wanted=wanted)
+    why = why or f"scaling allows {least} to {most}"
+    memory = replace(known, replicas=replicas, rising=0)
+    return Scaled(replicas, memory, before.replicas, why, wanted)
