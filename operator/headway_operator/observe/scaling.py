@@ -38,6 +38,7 @@ class Scaling:
         rising: ticks in a row in which more pods were needed than there are.
         missed: ticks in a row in which objectives were missed although load would fit; below 0
             while the last pod that was added for it has not had its effect yet.
+        correction: how much more work there is than engines tell, by objectives that were missed.
         collection: number of the collection of metrics that was acted on last.
     """
 
@@ -48,4 +49,5 @@ class Scaling:
     needed: tuple[Needed, ...] = ()
     rising: int = 0
     missed: int = 0
+    correction: float = 1.0
     collection: int = 0

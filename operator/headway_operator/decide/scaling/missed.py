@@ -13,6 +13,11 @@ TICKS_TO_SETTLE = 12
 """For so many ticks the last pod that was added for it is given time: it takes load over, and what
 pods tell is of requests that ended in the last half minute."""
 
+BARELY_MORE = 1.01
+MOST_CORRECTION = 3.0
+KEPT_A_TICK = 0.999
+"""Half of a correction is forgotten within an hour."""
+
 LEAST_FILLED = 0.5
 """Engines that are filled less than this share of their target miss objectives for another reason
 than load, and more of them would miss the same."""
@@ -26,6 +31,17 @@ def misses(metrics: ServiceMetrics, classes: tuple[ClassTargets, ...]) -> bool:
         worst_tpot(pods, classes),
     )
     return any(worst is not None and worst.ratio > 1.0 for worst in found)
+
+
+def corrected(correction: float, engines: float, room: float, replicas: int) -> float:
+    """The correction by which so many pods that missed objectives were one too few."""
+    too_few = BARELY_MORE * replicas * room / engines if engines > 0 else 1.0
+    return min(max(correction, too_few), MOST_CORRECTION)
+
+
+def faded(correction: float) -> float:
+    """The correction a tick later: what made it may be over."""
+    return 1.0 + KEPT_A_TICK * (correction - 1.0)
 
 
 def ticks_missed(before: int, *, holds: bool) -> int:

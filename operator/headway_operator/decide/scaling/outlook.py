@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from headway_operator.decide.scaling.demand import Demand
 from headway_operator.decide.scaling.replicas import LEAST_ROOM, needed
 
+CLEARLY = 1.05
+"""A smaller factor is not worth telling."""
+
 
 @dataclass(frozen=True)
 class Outlook:
@@ -16,11 +19,13 @@ class Outlook:
         demand: now.
         ahead: engine-seconds of work a second when a pod that is added now is ready.
         target: share of its time that an engine is to be asked for.
+        correction: how much more work there is than engines tell.
     """
 
     demand: Demand
     ahead: float
     target: float
+    correction: float = 1.0
 
     @property
     def room(self) -> float:
@@ -29,12 +34,13 @@ class Outlook:
 
     def pods(self, caution: float = 1.0) -> int:
         """Pods that it takes, each filled to that share of what it has room for."""
-        return needed(self.ahead, caution * self.room)
+        return needed(self.correction * self.ahead, caution * self.room)
 
     def __str__(self) -> str:
-        grows = self.ahead > 1.05 * self.demand.engines
+        grows = self.ahead > CLEARLY * self.demand.engines
         soon = f", {self.ahead:.2f} soon if it goes on growing" if grows else ""
+        more = f", counted {self.correction:.2f} times" if self.correction > CLEARLY else ""
         return (
-            f"requests bring {self.demand.engines:.2f} engine-seconds of work a second{soon}, and "
-            f"an engine has room for {self.room:.2f}"
+            f"requests bring {self.demand.engines:.2f} engine-seconds of work a second{soon}{more},"
+            f" and an engine has room for {self.room:.2f}"
         )

@@ -18,6 +18,8 @@ from headway_operator.decide.scaling.missed import (
     LEAST_FILLED,
     TICKS_TO_ADD,
     TICKS_TO_SETTLE,
+    corrected,
+    faded,
     misses,
     ticks_missed,
 )
@@ -60,34 +62,46 @@ def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant)
     if demand is None:
         return _within_bounds(spec.scaling, memory, memory, None, "")
     loads = seen(memory.loads, LoadPoint(demand.at, demand.engines))
-    ahead = forecast(loads, spec.scaling.forecast_seconds)
-    outlook = Outlook(demand, ahead, spec.scaling.target_load_percent / 100)
     known = replace(
         memory,
         loads=loads,
-        needed=_needed_lately(memory, outlook, spec.scaling, now),
-        rising=memory.rising + 1 if outlook.pods() > memory.replicas else 0,
-        missed=ticks_missed(memory.missed, holds=_misses(snapshot, spec, memory, outlook)),
+        correction=faded(memory.correction),
         collection=snapshot.metrics.collection,
     )
-    wanted, why = _wanted(known, outlook, spec.scaling, now)
-    if known.missed >= TICKS_TO_ADD:
-        known = replace(known, missed=-TICKS_TO_SETTLE)
+    outlook = _outlook(known, demand, spec.scaling)
+    missed = ticks_missed(memory.missed, holds=_misses(snapshot, spec, memory, outlook))
+    adds = missed >= TICKS_TO_ADD
+    if adds:
+        too_few = corrected(known.correction, demand.engines, outlook.room, memory.replicas)
+        known, missed = replace(known, correction=too_few), -TICKS_TO_SETTLE
+        outlook = _outlook(known, demand, spec.scaling)
+    known = replace(
+        known,
+        missed=missed,
+        needed=_needed_lately(known, outlook, spec.scaling, now),
+        rising=memory.rising + 1 if outlook.pods() > memory.replicas else 0,
+    )
+    wanted, why = _wanted(known, outlook, spec.scaling, now, adds=adds)
     return _within_bounds(spec.scaling, memory, known, wanted, why)
 
 
+def _outlook(known: Scaling, demand: Demand, scaling: ScalingSpec) -> Outlook:
+    ahead = forecast(known.loads, scaling.forecast_seconds)
+    return Outlook(demand, ahead, scaling.target_load_percent / 100, known.correction)
+
+
 def _wanted(
-    known: Scaling, outlook: Outlook, scaling: ScalingSpec, now: Instant
+    known: Scaling, outlook: Outlook, scaling: ScalingSpec, now: Instant, *, adds: bool
 ) -> tuple[int, str]:
     """Pods without the user's bounds, and why if they are not those there are."""
     replicas = known.replicas
+    if adds:
+        return replicas + 1, f"Objectives are missed although it should do: {outlook}"
     if known.rising >= TICKS_TO_RISE:
         return min(outlook.pods(), most_at_once(replicas)), f"More work: {outlook}"
-    if known.missed >= TICKS_TO_ADD:
-        return replicas + 1, f"Objectives are missed although it should do: {outlook}"
     watched = known.since <= now.unix - scaling.stabilization_seconds
     fewer = most_needed(known.needed)
-    if watched and outlook.demand.is_complete and known.missed <= 0 and fewer < replicas:
+    if watched and outlook.demand.is_complete and known.missed == 0 and fewer < replicas:
         return fewer, f"No more needed for {scaling.stabilization_seconds} s: {outlook}"
     return replicas, ""
 
