@@ -62,6 +62,14 @@ def test_defaults_are_visible_on_the_stored_object(operator: Cluster) -> None:
     assert spec["replicas"] == 1
     priority = {"basePercent": 50, "depthPercent": 30, "progressPercent": 20, "learn": False}
     assert spec["scheduling"] == {"mode": "Act", "fairnessWindow": 100, "priority": priority}
+    assert spec["scaling"] == {
+        "mode": "External",
+        "minReplicas": 1,
+        "maxReplicas": 10,
+        "targetLoadPercent": 80,
+        "forecastSeconds": 60,
+        "stabilizationSeconds": 300,
+    }
     assert spec["trustHeaders"] is False
     assert spec["engine"]["maxNumSeqs"] == 1024
     assert spec["engine"]["maxNumBatchedTokens"] == 8192
