@@ -84,7 +84,7 @@ class Engine:
         """Send a request.
 
         ``other`` may hold output_tokens, arrival_s (since the engine began), extra_args, resumable,
-        stop, and grammar: what its compiler will have made of it.
+        stop, block_hasher, and grammar: what its compiler will have made of it.
         """
         named = {"headway_class": traffic_class} if traffic_class else None
         parameters = SamplingParams(
@@ -102,6 +102,7 @@ class Engine:
             pooling_params=None,
             arrival_time=self.began_s + other.get("arrival_s", time.time() - self.began_s),
             resumable=other.get("resumable", False),
+            block_hasher=other.get("block_hasher"),
         )
         if "grammar" in other:
             request.structured_output_request.grammar = other["grammar"]

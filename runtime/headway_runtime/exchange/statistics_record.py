@@ -10,8 +10,11 @@ from typing import Any
 
 from headway_runtime.exchange.block import CRC_BYTES, seal, unseal
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MAGIC = b"HEADWAYS"
+
+NOT_TOLD = 2**32 - 1
+"""In place of a ratio in parts per million that is not known."""
 
 
 class EngineState(enum.IntEnum):
@@ -68,6 +71,9 @@ class Load:
             the engine's GPUs.
         memory_bandwidth_ppm: share of time in which their memory was read or written.
         sampled_ns: when these two were sampled, nanoseconds since the epoch; 0 if never.
+        token_load_ppm: engine-seconds of work offered each second, parts per million; NOT_TOLD
+            where that is not known.
+        step_overhead_ppm: share of a step that passes whatever is done, likewise.
     """
 
     wall_time_ns: int
@@ -77,16 +83,23 @@ class Load:
     gpu_utilisation_ppm: int = 0
     memory_bandwidth_ppm: int = 0
     sampled_ns: int = 0
+    token_load_ppm: int = NOT_TOLD
+    step_overhead_ppm: int = NOT_TOLD
 
 
 _HEADER = struct.Struct("<8sH6x QQIIQQQQ 96s 48s")
-_LOAD = struct.Struct("<QQIIIIQ")
+_LOAD = struct.Struct("<QQIIIIQII")
 
 HEADER_BYTES = _HEADER.size + CRC_BYTES
 LOAD_BYTES = _LOAD.size + CRC_BYTES
 
 _header_values = attrgetter(*(field.name for field in fields(Header)))
 _load_values = attrgetter(*(field.name for field in fields(Load)))
+
+
+def ppm(ratio: float) -> int:
+    """A ratio that is not negative in parts per million, at most what a block can tell."""
+    return min(NOT_TOLD - 1, int(ratio * 1_000_000))
 
 
 def pack_load(load: Load) -> bytes:

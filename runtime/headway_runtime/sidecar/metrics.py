@@ -1,6 +1,6 @@
 """The pod's metrics, read from the statistics files whenever Prometheus asks.
 
-Summed over the pod's engine processes and without labels that grow, so that a pod has at most 36
+Summed over the pod's engine processes and without labels that grow, so that a pod has at most 38
 series, 4 for each class, and one more for each class and reason for which requests were refused.
 """
 
@@ -21,6 +21,7 @@ from headway_runtime.sidecar.acceptance import Outcome
 from headway_runtime.sidecar.class_metrics import class_metrics
 from headway_runtime.sidecar.engines import breaker_is_open
 from headway_runtime.sidecar.refusal_metrics import refusal_metric
+from headway_runtime.sidecar.token_load import step_overhead, token_load
 from headway_runtime.sidecar.utilisation import memory_bandwidth, utilisation
 
 WINDOW_SECONDS = 10
@@ -168,6 +169,16 @@ def _utilisation(view: PodView) -> Iterator[Metric]:
         "memory_bandwidth_utilisation_ratio",
         "How busy the GPUs' memory is; only with NVML.",
         memory_bandwidth(view.engines, view.now_ns),
+    )
+    yield _gauge(
+        "token_load_ratio",
+        "Work offered lately, in engine-seconds a second; the mean of the engine processes.",
+        token_load(view.engines, view.now_ns),
+    )
+    yield _gauge(
+        "step_overhead_ratio",
+        "Share of steps that passes whatever is done; the mean of the engine processes.",
+        step_overhead(view.engines, view.now_ns),
     )
 
 

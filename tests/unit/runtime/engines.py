@@ -12,7 +12,7 @@ from typing import Any
 
 from headway_runtime.exchange.class_record import ClassRecord
 from headway_runtime.exchange.statistics_file import StatisticsWriter, file_name
-from headway_runtime.exchange.statistics_record import EngineState, Header, Load
+from headway_runtime.exchange.statistics_record import NOT_TOLD, EngineState, Header, Load
 from headway_runtime.exchange.step_record import StepRecord
 
 BLANK = StepRecord(**dict.fromkeys((f.name for f in dataclasses.fields(StepRecord)), 0))
@@ -125,6 +125,8 @@ def write_statistics(  # noqa: PLR0913 - each is one thing that a file can hold
     classes: Sequence[ClassRecord] = (),
     gpus: tuple[int, int] = (0, 0),
     sampled_ns: int = 0,
+    offered: tuple[int, int] = (NOT_TOLD, NOT_TOLD),
+    written_ns: int = 1,
     **header: Any,
 ) -> None:
     """A statistics file with these records, numbered from 1."""
@@ -143,7 +145,8 @@ def write_statistics(  # noqa: PLR0913 - each is one thing that a file can hold
     writer = StatisticsWriter(run_dir / file_name(rank), Header(**{**values, **header}))
     for number, record in enumerate(records, 1):
         writer.append(dataclasses.replace(record, step=number))
-    writer.write_load(Load(1, len(records), running, waiting, *gpus, sampled_ns))
+    load = Load(written_ns, len(records), running, waiting, *gpus, sampled_ns, *offered)
+    writer.write_load(load)
     for slot, each in enumerate(classes):
         writer.write_class(slot, each)
     writer.close()

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from headway_runtime.exchange import policy_file
-from headway_runtime.exchange.statistics_record import EngineState
+from headway_runtime.exchange.statistics_record import NOT_TOLD, EngineState
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.vllm import control as control_module
 from headway_runtime.executors.vllm.adapters import ActiveLimitAdapter
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.policy import Mode
+from headway_runtime.scheduling.timing.token_load import LoadRatios
 from tests.unit.runtime.control_bench import Bench
 from tests.unit.runtime.engines import scheduler_output
 
@@ -209,6 +210,22 @@ def test_what_a_step_left_in_hand_shows_while_the_next_one_is_under_way(bench: A
     assert (load.steps, load.running, load.waiting) == (1, 3, 4)
 
 
+@pytest.mark.parametrize(
+    ("ratios", "told"),
+    [(LoadRatios(0.75, 0.08), (750_000, 80_000)), (None, (NOT_TOLD, NOT_TOLD))],
+)
+def test_what_is_offered_is_told_where_it_is_known(
+    bench: Any, ratios: LoadRatios | None, told: tuple[int, int]
+) -> None:
+    bench.load = EngineLoad(running=1, waiting=2, ratios=ratios)
+    output = bench.control.schedule(bench.stock)
+    load = bench.statistics.load
+    assert (load.token_load_ppm, load.step_overhead_ppm) == told
+    bench.load = EngineLoad(running=0, waiting=0)
+    bench.finish(output)
+    assert bench.statistics.load.token_load_ppm == NOT_TOLD
+
+
 def test_a_step_without_tokens_is_no_step_but_shows_that_nothing_is_left(bench: Any) -> None:
     output = bench.control.schedule(lambda: scheduler_output(0))
     bench.load = EngineLoad(running=0, waiting=0)
@@ -224,10 +241,12 @@ def test_refused_policy_files_show_in_the_header(bench: Any) -> None:
 
 
 def test_an_engine_that_stops_says_so(bench: Any) -> None:
+    bench.load = EngineLoad(running=1, waiting=0, ratios=LoadRatios(0.5, 0.1))
     bench.control.schedule(bench.stock)
     bench.control.stopped()
     found = bench.statistics
     assert (found.header.state, found.load.running) == (EngineState.STOPPED, 0)
+    assert found.load.token_load_ppm == NOT_TOLD
 
 
 def test_an_error_in_the_statistics_costs_them_and_not_the_step(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 from headway_runtime.exchange.class_record import WINDOW_NS, ClassRecord, Windows
 from headway_runtime.exchange.histogram import BUCKETS, bucket_of
 from headway_runtime.exchange.refusal_counts import Counts
+from headway_runtime.exchange.statistics_record import NOT_TOLD
 from headway_runtime.policy import MAX_CLASSES, Mode, Policy, TrafficClass, WhenUnmet
 from headway_runtime.scheduling.admission.refusal import RefusalReason
+from headway_runtime.scheduling.timing.forgetting import MEMORY_S
 from headway_runtime.sidecar.engines import read_engines
 from headway_runtime.sidecar.metrics import PodCollector, PodView
+from headway_runtime.sidecar.token_load import FRESH_NS
 from tests.unit.runtime.engines import BLANK, write_statistics
 from tests.unit.runtime.policies import policy
 
@@ -95,6 +99,46 @@ def test_utilisation_is_the_mean_over_the_engines(tmp_path: Path) -> None:
     found = metrics(tmp_path)
     assert found["headway_utilisation_ratio",] == 0.25
     assert found["headway_memory_bandwidth_utilisation_ratio",] == pytest.approx(0.15)
+
+
+TOKEN_LOAD = ("headway_token_load_ratio",)
+STEP_OVERHEAD = ("headway_step_overhead_ratio",)
+
+
+def test_what_is_offered_is_the_mean_over_the_engines_that_tell_it(tmp_path: Path) -> None:
+    for rank, offered in enumerate([(600_000, 50_000), (1_400_000, 70_000), (NOT_TOLD, NOT_TOLD)]):
+        write_statistics(tmp_path, rank=rank, running=1, offered=offered, written_ns=NOW_NS)
+    found = metrics(tmp_path)
+    assert found[TOKEN_LOAD] == pytest.approx(1.0)
+    assert found[STEP_OVERHEAD] == pytest.approx(0.06)
+
+
+def test_what_no_engine_tells_of_what_is_offered_is_absent(tmp_path: Path) -> None:
+    for rank in range(2):
+        write_statistics(tmp_path, rank=rank, running=1, written_ns=NOW_NS)
+        assert not {TOKEN_LOAD, STEP_OVERHEAD} & set(metrics(tmp_path))
+
+
+@pytest.mark.parametrize(("age_ns", "told"), [(FRESH_NS, True), (FRESH_NS + 1, False)])
+@pytest.mark.parametrize(("running", "waiting"), [(1, 0), (0, 1)])
+def test_an_engine_with_work_that_tells_nothing_more_is_not_believed(
+    tmp_path: Path, age_ns: int, told: bool, running: int, waiting: int
+) -> None:
+    written_ns, in_hand = NOW_NS - age_ns, {"running": running, "waiting": waiting}
+    write_statistics(tmp_path, offered=(500_000, 50_000), written_ns=written_ns, **in_hand)
+    found = metrics(tmp_path)
+    assert [found.get(TOKEN_LOAD), found.get(STEP_OVERHEAD)] == (
+        [0.5, 0.05] if told else [None] * 2
+    )
+
+
+@pytest.mark.parametrize("age_s", [0, 15, 3600])
+def test_an_engine_without_work_is_offered_ever_less(tmp_path: Path, age_s: int) -> None:
+    written_ns = NOW_NS - age_s * SECOND_NS
+    write_statistics(tmp_path, offered=(500_000, 50_000), written_ns=written_ns)
+    found = metrics(tmp_path)
+    assert found[TOKEN_LOAD] == pytest.approx(0.5 * exp(-age_s / MEMORY_S))
+    assert found[STEP_OVERHEAD] == 0.05
 
 
 def test_what_the_policy_asks_for_is_told(tmp_path: Path) -> None:

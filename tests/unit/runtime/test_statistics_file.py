@@ -12,14 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway_runtime.exchange import statistics_file
+from headway_runtime.exchange import statistics_file, statistics_record
 from headway_runtime.exchange.block import TornBlockError
 from headway_runtime.exchange.statistics_file import StatisticsFileError, StatisticsWriter
 from headway_runtime.exchange.statistics_record import (
+    FORMAT_VERSION,
+    NOT_TOLD,
     EngineState,
     Load,
     pack_header,
     pack_load,
+    ppm,
     unpack_header,
     unpack_load,
 )
@@ -99,6 +102,39 @@ def test_header_and_load_come_back() -> None:
     load = Load(wall_time_ns=1, steps=2, running=3, waiting=4)
     stock = replace(HEADER, state=int(EngineState.STOCK), stock_reason="HybridModel")
     assert (unpack_header(pack_header(stock)), unpack_load(pack_load(load))) == (stock, load)
+
+
+loads = st.builds(
+    Load, *(st.integers(0, 2 ** (64 if "Q" in kind else 32) - 1) for kind in "QQIIIIQII")
+)
+
+
+@given(loads)
+def test_a_load_comes_back(load: Load) -> None:
+    assert unpack_load(pack_load(load)) == load
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(0.0, 0), (0.25, 250_000), (1e9, NOT_TOLD - 1)])
+def test_a_ratio_is_told_in_parts_per_million_as_far_as_there_is_room(
+    ratio: float, told: int
+) -> None:
+    assert ppm(ratio) == told
+
+
+def test_a_ratio_that_nobody_knows_is_not_told() -> None:
+    load = Load(wall_time_ns=1, steps=2, running=3, waiting=4)
+    assert (load.token_load_ppm, load.step_overhead_ppm) == (NOT_TOLD, NOT_TOLD)
+
+
+@pytest.mark.parametrize("version", [FORMAT_VERSION - 1, FORMAT_VERSION + 1])
+def test_a_file_of_another_release_is_refused(
+    writer: Any, path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    monkeypatch.setattr(statistics_record, "FORMAT_VERSION", version)
+    writer.write_header(HEADER)
+    monkeypatch.undo()
+    with pytest.raises(StatisticsFileError, match="of another format"):
+        statistics_file.read(path, 1)
 
 
 def test_texts_too_long_for_the_header_are_cut() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from random import Random
 
@@ -130,7 +130,9 @@ class Service:
 def _sample(report: Report) -> EngineSample:
     values = asdict(report)
     classes = {name: ClassSample(**told) for name, told in values.pop("classes").items()}
-    return EngineSample(**values, classes=classes)
+    # Engines tell more than these decisions are made from.
+    known = {each.name for each in fields(EngineSample)}
+    return EngineSample(**{k: v for k, v in values.items() if k in known}, classes=classes)
 
 
 def attainment(ticks: Sequence[Tick], class_name: str) -> float:

@@ -109,7 +109,7 @@ class SimulatedEngine(SimulatedExecutor):
 
     def report(self) -> Report:
         """What its pod would tell now."""
-        counts = self._measurements.counts
+        counts, ratios = self._measurements.counts, self.load_ratios()
         return Report(
             at=self.now_s,
             utilisation=self._measurements.utilisation(self.now_s),
@@ -125,6 +125,8 @@ class SimulatedEngine(SimulatedExecutor):
             token_budget_ceiling=self._ceilings.token_budget,
             max_batch_ceiling=self._ceilings.max_batch_size,
             classes=self._measurements.classes(self.now_s),
+            token_load_ratio=ratios.work if ratios is not None else None,
+            step_overhead_ratio=ratios.overhead if ratios is not None else None,
         )
 
     def _receive(self) -> None:
@@ -140,6 +142,7 @@ class SimulatedEngine(SimulatedExecutor):
             return
         request = Request(str(self._received), arrival)
         self._waiting.append(request)
+        self.added(request)
         if self.recorder is not None:
             self.recorder.received(request)
 

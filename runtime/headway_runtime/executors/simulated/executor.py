@@ -22,6 +22,7 @@ from headway_runtime.scheduling.programs.priority import weighted_tokens
 from headway_runtime.scheduling.tenants.tenancy import Served
 from headway_runtime.scheduling.timing.pace import has_pace, tightest_ttft_s
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.token_load import LoadRatios
 from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
 
 
@@ -86,6 +87,8 @@ class SimulatedExecutor:
         self._classes = {each.name: each for each in policy.classes} if policy else {}
         self._measurements.declare(self._classes)
         self._waiting.adopt(policy)
+        if self._foresight is not None:
+            self._foresight.load.adopt(policy)
         if (self._classes, self._limited) != before:
             self._waiting.unsettle(len(self._limited))
             if self._foresight is not None:
@@ -153,6 +156,9 @@ class SimulatedExecutor:
 
     def added(self, request: Request) -> None:
         """A request was put at the end of the waiting queue, which knows that by itself."""
+        if self._foresight is not None:
+            prompt_tokens = request.arrival.prompt_tokens
+            self._foresight.load.arrived(request.request_id, prompt_tokens, self.now_s)
 
     def scheduled(self, output: Step, decided_s: float) -> None:
         """A step was decided at this time."""
@@ -196,6 +202,12 @@ class SimulatedExecutor:
 
     def left(self, request_ids: Iterable[str]) -> None:
         """Requests wait no more, which the waiting queue knows by itself."""
+
+    def load_ratios(self) -> LoadRatios | None:
+        """What is offered to it; None where steps have no length."""
+        if self._foresight is None:
+            return None
+        return self._foresight.ratios(self.now_s, len(self._waiting))
 
     def board(self) -> Board | None:
         """What those who let requests in are to know; None where steps have no length."""

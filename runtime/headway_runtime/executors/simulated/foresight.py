@@ -11,6 +11,7 @@ from headway_runtime.scheduling.timing.decode_clock import DecodeClocks
 from headway_runtime.scheduling.timing.engine_clock import EngineClock
 from headway_runtime.scheduling.timing.pace import aimed_tpot_s
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.token_load import LoadRatios, TokenLoad
 from headway_runtime.scheduling.view import Carried, Prefill, Work
 
 ClassOf = Callable[[Request], TrafficClass | None]
@@ -28,6 +29,7 @@ class Foresight:
     Attributes:
         carried: what the plan of the step before left for the next one.
         clock: times the steps.
+        load: keeps account of what is offered.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Foresight:
     ) -> None:
         self.carried = Carried()
         self.clock = EngineClock(step_time, graph_tokens, schedules_ahead=schedules_ahead)
+        self.load = TokenLoad(0.0)
         self._class_of = class_of
         self._decoding = DecodeClocks()
         self._expected_s: dict[str, float] = {}
@@ -52,7 +55,11 @@ class Foresight:
             self._of_programs.discard(request.request_id)
         if not step.tokens:
             return
-        self.clock.decided(now_s, step.shape)
+        shape = step.shape
+        self.clock.decided(now_s, shape)
+        for request, tokens in step.chunks:
+            self.load.admitted(request.request_id, request.computed - tokens)
+        self.load.stepped(shape.decodes, shape.decode_context, now_s)
         ids = {request.request_id for request, _ in step.chunks}
         decoding = sum(each in self._decoding for each in ids)
         self._decoding.stepped(None if decoding == len(self._decoding) else ids)
@@ -69,6 +76,12 @@ class Foresight:
             expected_s = self._expected_s.pop(request.request_id, None)
             if expected_s is not None:
                 self._decoding.move(request.request_id, now_s - expected_s)
+            if request.is_finished:
+                self.load.ended(request.request_id, request.produced)
+
+    def ratios(self, now_s: float, waiting: int) -> LoadRatios | None:
+        """What is offered to the engine, of which so many requests wait."""
+        return self.load.ratios(now_s, self.clock.step_time, waiting)
 
     def rejoin(self, running: Iterable[Request], now_s: float) -> None:
         """Classes have changed: follow these requests anew."""

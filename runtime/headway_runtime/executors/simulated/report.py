@@ -43,6 +43,9 @@ class Report:
         token_budget_ceiling: token budget set at start.
         max_batch_ceiling: batch size set at start.
         classes: by name.
+        token_load_ratio: engine-seconds of work offered each second; None where steps have no
+            length.
+        step_overhead_ratio: share of a step that passes whatever is done, likewise.
     """
 
     at: float
@@ -59,3 +62,5 @@ class Report:
     token_budget_ceiling: int
     max_batch_ceiling: int
     classes: Mapping[str, ClassReport]
+    token_load_ratio: float | None = None
+    step_overhead_ratio: float | None = None

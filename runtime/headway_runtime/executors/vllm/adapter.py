@@ -27,6 +27,7 @@ from headway_runtime.scheduling.admission.waits import board as board_of
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.reserve import KV_FOR_BACKGROUND
 from headway_runtime.scheduling.timing.pace import tightest_ttft_s
+from headway_runtime.scheduling.timing.token_load import LoadRatios
 from headway_runtime.scheduling.view import NO_TENANTS, Lane, Limits, StepView, Work
 
 Release = tuple[int, int]
@@ -93,6 +94,7 @@ class Adapter:
         if self._work is not None:
             self._work.reclassified(self.room.class_of)
             self._work.tightest_ttft_s = tightest_ttft_s(self._classes)
+            self._work.load.adopt(policy)
 
     def observe(self) -> StepView:
         """The engine before the step."""
@@ -177,7 +179,10 @@ class Adapter:
 
     def added(self, request: Any) -> None:
         """VLLM has appended a request to ``waiting``."""
-        self.room.added(request)
+        is_request = self.room.added(request)
+        if is_request and self._work is not None:
+            load = self._work.load
+            load.arrived(request.request_id, request.num_tokens, time.monotonic())
 
     def scheduled(self, output: Any, decided_s: float) -> None:
         """VLLM has scheduled a step, just before which it took in what had come."""
@@ -188,10 +193,8 @@ class Adapter:
         if output.preempted_req_ids:
             self._work.stopped(output.preempted_req_ids)
         new, resumed = output.scheduled_new_reqs, output.scheduled_cached_reqs.resumed_req_ids
-        for each in new:
-            self._admitted(each.req_id)
-        for name in resumed:
-            self._admitted(name)
+        for name in (*(each.req_id for each in new), *resumed):
+            self._admitted(name, output.num_scheduled_tokens.get(name, 0))
         if not (new or resumed):
             self._work.nobody_admitted()
         self._work.is_to_admit = False
@@ -224,6 +227,12 @@ class Adapter:
         # What came since is not on it.
         return replace(board, written_s=in_hand.now_s - (now_s - self._looked_s))
 
+    def load_ratios(self, waiting: int) -> LoadRatios | None:
+        """What is offered to the engine, of which so many requests wait; None where not told."""
+        if self._work is None:
+            return None
+        return self._work.load.ratios(time.monotonic(), self._work.clock.step_time, waiting)
+
     def ended(self, request_ids: Iterable[str]) -> None:
         """These requests are gone."""
         gone = tuple(request_ids)
@@ -235,13 +244,19 @@ class Adapter:
         """These requests wait no more: they run, or they have ended."""
         self.room.left(request_ids)
 
-    def _admitted(self, request_id: str) -> None:
+    def _admitted(self, request_id: str, tokens: int) -> None:
         is_late = self.room.admitted(request_id)
         if self._work is not None:
             request = self._scheduler.requests[request_id]
             standing = self.room.origins.of(request_id)
             promised = self.room.class_of(request)
-            self._work.admitted(request, promised, is_late=is_late, standing=standing)
+            self._work.admitted(
+                request,
+                promised,
+                is_late=is_late,
+                standing=standing,
+                cached_tokens=request.num_computed_tokens - tokens,
+            )
 
     def _gather(self) -> None:
         """Bring requests back into the queue that vLLM keeps elsewhere; only with class limits."""

@@ -52,7 +52,7 @@ def attach(scheduler: Any) -> StepControl:
         ceilings=ceilings,
         watch=PolicyWatch(Path(run_dir or os.devnull) / policy_file.FILE_NAME),
         journal=_journal(scheduler, run_dir, header, _tenant_of(adapter)),
-        load=lambda: _load(scheduler),
+        load=lambda: _load(scheduler, adapter),
     )
 
 
@@ -159,6 +159,7 @@ def _history_writer(run_dir: str | None, rank: int) -> history_file.HistoryWrite
         return None
 
 
-def _load(scheduler: Any) -> EngineLoad:
+def _load(scheduler: Any, adapter: Adapter | None) -> EngineLoad:
     running, waiting = scheduler.get_request_counts()
-    return EngineLoad(running, waiting, scheduler.kv_cache_manager.usage)
+    ratios = adapter.load_ratios(waiting) if adapter is not None else None
+    return EngineLoad(running, waiting, scheduler.kv_cache_manager.usage, ratios)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway_runtime.exchange.statistics_file import StatisticsWriter
-from headway_runtime.exchange.statistics_record import EngineState, Header, Load
+from headway_runtime.exchange.statistics_record import NOT_TOLD, EngineState, Header, Load, ppm
 from headway_runtime.exchange.step_record import Decision, StepRecord
 from headway_runtime.executors.vllm.class_accounts import ClassAccounts
 from headway_runtime.executors.vllm.gpu_utilisation import GpuSample, GpuUtilisation
@@ -189,6 +189,7 @@ class Journal:
     def _write_load(self, load: EngineLoad) -> None:
         if self._writer is not None:
             sample = self._gpu_sample
+            ratios = (NOT_TOLD, NOT_TOLD) if load.ratios is None else map(ppm, load.ratios)
             self._writer.write_load(
                 Load(
                     time.time_ns(),
@@ -198,6 +199,7 @@ class Journal:
                     sample.utilisation_ppm,
                     sample.memory_bandwidth_ppm,
                     sample.sampled_ns,
+                    *ratios,
                 )
             )
 

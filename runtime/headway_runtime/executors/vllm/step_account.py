@@ -8,6 +8,7 @@ from typing import Any
 from headway_runtime.exchange.step_record import Decision, StepRecord
 from headway_runtime.policy import Stamp
 from headway_runtime.scheduling.plan import Stay, StepOutcome, StepPlan
+from headway_runtime.scheduling.timing.token_load import LoadRatios
 from headway_runtime.scheduling.view import Limits
 
 _NO_STAMP = Stamp(0, 0, 0)
@@ -44,11 +45,13 @@ class EngineLoad:
         running: requests running.
         waiting: requests waiting.
         kv_usage: share of KV blocks in use, 0 to 1.
+        ratios: what is offered to it; None where that cannot be told.
     """
 
     running: int
     waiting: int
     kv_usage: float = 0.0
+    ratios: LoadRatios | None = None
 
 
 @dataclass(frozen=True)

@@ -107,17 +107,18 @@ class WaitingRoom:
         """Leave the step to vLLM although it was planned."""
         self._queue.pass_over(self._scheduler.waiting)
 
-    def added(self, request: Any) -> None:
+    def added(self, request: Any) -> bool:
         """VLLM has appended a request to its queue.
 
         Or it was told how a session goes on, or that it does not: then this is no request of its
-        own, and nobody would tell when it is gone.
+        own, and nobody would tell when it is gone. Returns whether it is one.
         """
         self._queue.added()
         if self._scheduler.requests.get(request.request_id) is not request:
-            return
+            return False
         self.origins.arrived(request)
         self._waits(request)
+        return True
 
     def scheduled(self, output: Any) -> None:
         """What vLLM has put in front, or stands there for nothing, goes where it belongs."""

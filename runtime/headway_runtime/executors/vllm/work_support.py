@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from headway_runtime.executors.vllm.work_watch import WorkWatch
 from headway_runtime.scheduling.timing.engine_clock import EngineClock
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.token_load import TokenLoad
 
 
 def work_watch(scheduler: Any) -> WorkWatch | None:
@@ -21,7 +23,7 @@ def work_watch(scheduler: Any) -> WorkWatch | None:
         graph_tokens=_graph_tokens(scheduler),
         schedules_ahead=_schedules_ahead(scheduler),
     )
-    return WorkWatch(clock)
+    return WorkWatch(clock, TokenLoad(time.monotonic()))
 
 
 def _graph_tokens(scheduler: Any) -> int:

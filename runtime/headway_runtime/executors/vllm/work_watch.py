@@ -13,6 +13,7 @@ from headway_runtime.scheduling.timing.decode_clock import DecodeClocks
 from headway_runtime.scheduling.timing.engine_clock import EngineClock
 from headway_runtime.scheduling.timing.pace import aimed_tpot_s, has_pace
 from headway_runtime.scheduling.timing.step_shape import StepShape, attention_pairs
+from headway_runtime.scheduling.timing.token_load import TokenLoad
 from headway_runtime.scheduling.view import Carried, Prefill, TokenDue, Work
 
 _RECONCILE_AFTER_STEPS = 64
@@ -54,13 +55,15 @@ class WorkWatch:
 
     Args:
         clock: times its steps, in seconds of the monotonic clock.
+        load: keeps account of what is offered to it, by the same clock.
 
     Attributes:
         charges: who is charged for its steps; None where nobody is.
     """
 
-    def __init__(self, clock: EngineClock) -> None:
+    def __init__(self, clock: EngineClock, load: TokenLoad) -> None:
         self.clock = clock
+        self.load = load
         self.charges: Charges | None = None
         self.carried = Carried()
         self.is_to_admit = False
@@ -107,8 +110,10 @@ class WorkWatch:
         *,
         is_late: bool,
         standing: Standing = NOBODYS,
+        cached_tokens: int = 0,
     ) -> None:
-        """A request runs from now on, or again."""
+        """A request runs from now on, or again; the first of its tokens were cached."""
+        self.load.admitted(request.request_id, cached_tokens)
         known = self._requests.get(request.request_id)
         if known is None:
             known = _Request(request, traffic_class, is_late, standing)
@@ -148,7 +153,9 @@ class WorkWatch:
     def ended(self, request_ids: Iterable[str]) -> None:
         """These are gone."""
         for name in request_ids:
-            if self._requests.pop(name, None) is not None:
+            known = self._requests.pop(name, None)
+            self.load.ended(name, known.request.num_output_tokens if known is not None else 0)
+            if known is not None:
                 self.stopped((name,))
 
     def scheduled(self, tokens: dict[str, int], decided_s: float, running: Iterable[Any]) -> None:
@@ -175,6 +182,7 @@ class WorkWatch:
         if self._odd_steps > _RECONCILE_AFTER_STEPS:
             self._reconcile(running)
         self.clock.decided(decided_s, shape)
+        self.load.stepped(shape.decodes, shape.decode_context, decided_s)
         if self.charges is not None:
             self._charge(self.charges, chunks)
         for known, _ in chunks:

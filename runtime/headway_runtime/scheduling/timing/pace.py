@@ -34,3 +34,9 @@ def tightest_ttft_s(classes: Iterable[TrafficClass]) -> float | None:
     """The least TTFT that is promised, in seconds; None if none is."""
     promised = [each.ttft_ms for each in classes if each.ttft_ms is not None]
     return min(promised) / 1000 if promised else None
+
+
+def tightest_tpot_s(classes: Iterable[TrafficClass]) -> float | None:
+    """The least time between tokens to aim at, in seconds; None if none is promised."""
+    aimed = [aimed_tpot_s(each, is_late=False) for each in classes]
+    return min([each for each in aimed if each is not None], default=None)

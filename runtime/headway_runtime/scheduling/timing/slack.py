@@ -9,6 +9,9 @@ STEPS_IN_A_TTFT = 4
 """No step is longer than this part of the tightest TTFT: a request that arrives waits for the two
 steps that may be under way, and then for its own."""
 
+UNHURRIED_STEP_S = 1.0
+"""A step of an engine that has promised nothing may take so long."""
+
 
 def step_time_target(work: Work) -> float | None:
     """Seconds from when the engine is free that the next step may take.
@@ -25,6 +28,20 @@ def step_time_target(work: Work) -> float | None:
     if work.program_decodes:
         limits.append(_program_step_seconds(work))
     return min(limits, default=None)
+
+
+def promised_step_s(step_s: float, tpot_s: float | None, ttft_s: float | None) -> float:
+    """Length of steps that promises leave an engine that is full, in seconds.
+
+    Args:
+        step_s: a step without any work.
+        tpot_s: the least time between tokens that is aimed at; None without one.
+        ttft_s: the least TTFT that is promised; None without one.
+    """
+    if ttft_s is None:
+        return UNHURRIED_STEP_S if tpot_s is None else tpot_s
+    arrivals_s = max(2 * step_s, ttft_s / STEPS_IN_A_TTFT)
+    return arrivals_s if tpot_s is None else min(tpot_s, arrivals_s)
 
 
 def _program_step_seconds(work: Work) -> float:
