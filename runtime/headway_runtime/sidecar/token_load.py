@@ -17,13 +17,8 @@ _PPM = 1e6
 
 def token_load(engines: Sequence[EngineStatistics], now_ns: int) -> float | None:
     """Engine-seconds of work offered each second: mean over the engines that tell it, else None."""
-    return _mean(
-        [
-            each.load.token_load_ppm / _PPM * _remembered(each, now_ns)
-            for each in engines
-            if each.load.token_load_ppm != NOT_TOLD and _is_fresh(each, now_ns)
-        ]
-    )
+    told = [_token_load(each, now_ns) for each in engines]
+    return _mean([each for each in told if each is not None])
 
 
 def step_overhead(engines: Sequence[EngineStatistics], now_ns: int) -> float | None:
@@ -35,6 +30,15 @@ def step_overhead(engines: Sequence[EngineStatistics], now_ns: int) -> float | N
             if each.load.step_overhead_ppm != NOT_TOLD and _is_fresh(each, now_ns)
         ]
     )
+
+
+def _token_load(engine: EngineStatistics, now_ns: int) -> float | None:
+    if engine.load.token_load_ppm == NOT_TOLD:
+        # It tells with its first step; until then nothing was offered to it.
+        return None if engine.load.steps or not _is_idle(engine) else 0.0
+    if not _is_fresh(engine, now_ns):
+        return None
+    return engine.load.token_load_ppm / _PPM * _remembered(engine, now_ns)
 
 
 def _remembered(engine: EngineStatistics, now_ns: int) -> float:

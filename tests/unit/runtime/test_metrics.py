@@ -119,6 +119,16 @@ def test_what_no_engine_tells_of_what_is_offered_is_absent(tmp_path: Path) -> No
         assert not {TOKEN_LOAD, STEP_OVERHEAD} & set(metrics(tmp_path))
 
 
+def test_an_engine_that_has_never_made_a_step_is_offered_nothing(tmp_path: Path) -> None:
+    write_statistics(tmp_path, written_ns=NOW_NS)
+    found = metrics(tmp_path)
+    assert found[TOKEN_LOAD] == 0
+    assert STEP_OVERHEAD not in found
+    # One that makes steps and does not tell is another matter.
+    write_statistics(tmp_path, BLANK, written_ns=NOW_NS)
+    assert TOKEN_LOAD not in metrics(tmp_path)
+
+
 @pytest.mark.parametrize(("age_ns", "told"), [(FRESH_NS, True), (FRESH_NS + 1, False)])
 @pytest.mark.parametrize(("running", "waiting"), [(1, 0), (0, 1)])
 def test_an_engine_with_work_that_tells_nothing_more_is_not_believed(

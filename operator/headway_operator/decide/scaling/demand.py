@@ -43,6 +43,11 @@ def read_demand(metrics: ServiceMetrics, ready: Iterable[str]) -> Demand | None:
     return Demand(
         at=max(each.at for each in told),
         engines=sum(each.token_load or 0.0 for each in told),
-        overhead=fmean(min(1.0, each.step_overhead or 0.0) for each in told),
+        overhead=_mean([each.step_overhead for each in told if each.step_overhead is not None]),
         is_complete=not silent,
     )
+
+
+def _mean(overheads: list[float]) -> float:
+    """Of engines that have made a step: others have nothing to tell it from."""
+    return min(1.0, fmean(overheads)) if overheads else 0.0

@@ -212,6 +212,19 @@ def test_an_operator_that_starts_anew_takes_over_what_runs_and_removes_nothing_a
     assert chat.ticks_of([0.1] * 11) == [4] * 11
 
 
+def test_a_pod_that_had_nothing_to_do_yet_is_no_reason_to_wait() -> None:
+    chat = Service()
+    chat.ticks_of([2.0] * 2)
+    assert chat.replicas == 4
+    for _ in range(30):
+        chat.ticks += 1
+        told = metrics_of(chat.ticks, later(chat.ticks * 5).unix, many(4), 0.4, Told())
+        fresh = replace(told.pods["pod-3"][-1], token_load=0.0, step_overhead=None)
+        chat.ticks -= 1
+        chat.tick(None, metrics=replace(told, pods={**told.pods, "pod-3": (fresh,)}))
+    assert chat.replicas == 1
+
+
 def test_another_term_forgets() -> None:
     chat = Service()
     chat.ticks_of([2.0] * 2)
