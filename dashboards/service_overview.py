@@ -23,7 +23,7 @@ from grafana_foundation_sdk.models.dashboard import (
     VariableSort,
 )
 
-from dashboards.house_style import COLUMNS, DATA_SOURCE, Axis, Query, graph, number
+from dashboards.house_style import DATA_SOURCE, Axis, Query, graph, number
 
 ATTAINMENT_TARGET = 0.9
 """The least share that the alert HeadwayAttainmentLow lets pass."""
@@ -164,6 +164,14 @@ def work() -> Iterable[Panel]:
         Query(f"avg(headway_memory_bandwidth_utilisation_ratio{_ONE})", "memory bandwidth"),
     )
     yield graph(
+        "Work and pods",
+        "Engine-seconds of work that requests bring a second, all pods together, and how much of "
+        "it pods that tell could take on, with steps as long as the tightest objective allows.",
+        Axis("short"),
+        Query(f"sum(headway_token_load_ratio{_ONE})", "work"),
+        Query(f"sum(1 - headway_step_overhead_ratio{_ONE})", "room"),
+    )
+    yield graph(
         "Tokens",
         "Processed: prompt and output tokens in steps. Generated: output tokens.",
         Axis("short"),
@@ -204,7 +212,6 @@ def work() -> Iterable[Panel]:
             f" / on () group_left () sum(rate(headway_steps_total{_FAST}))",
             "{{reason}}",
         ),
-        width=COLUMNS // 2,
     )
     yield graph(
         "Time the plug-in takes",
@@ -215,7 +222,6 @@ def work() -> Iterable[Panel]:
             f" / sum(rate(headway_step_seconds_total{_FAST}))",
             "plug-in",
         ),
-        width=COLUMNS // 2,
     )
 
 

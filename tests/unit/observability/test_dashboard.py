@@ -37,8 +37,10 @@ SHOWN = (
     "headway_running_requests",
     "headway_scheduled_tokens_total",
     "headway_theta_ratio",
+    "headway_step_overhead_ratio",
     "headway_token_budget_ceiling_tokens",
     "headway_token_budget_tokens",
+    "headway_token_load_ratio",
     "headway_utilisation_ratio",
     "headway_waiting_requests",
 )
