@@ -1,4 +1,4 @@
-"""Fixtures that start real parts once for a whole test run."""
+"""Fixtures that start real parts once for a whole test run, and how properties are tested."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.cluster.lab.paths import Paths
 from tests.e2e import stack
 from tests.e2e.kube import Cluster
+
+# How long an example takes says more of what else the machine does than of what is tested.
+settings.register_profile("headway", deadline=None)
+settings.load_profile("headway")
 
 
 @pytest.fixture(scope="session")

@@ -76,7 +76,7 @@ def cluster_with_prometheus_operator(cluster: Cluster) -> Iterator[Cluster]:
         cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(definition))
     cluster.kubectl("wait", "crd", *names, "--for=condition=Established", "--timeout=60s")
     yield cluster
-    cluster.kubectl("delete", "crd", *names)
+    cluster.kubectl("delete", "crd", *names, "--ignore-not-found")
 
 
 def custom_resource_definition(kind: str, schema: dict[str, Any]) -> dict[str, Any]:

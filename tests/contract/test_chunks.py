@@ -14,6 +14,7 @@ from headway_runtime.executors.vllm import journal
 from headway_runtime.executors.vllm.work_support import work_watch
 from headway_runtime.policy import Mode, TrafficClass
 from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.timing import decode_clock
 from tests.contract.engines import policy
 
 CHAT = TrafficClass("chat", ttft_ms=60_000, tpot_ms=40)
@@ -118,7 +119,11 @@ def test_what_it_follows_is_what_runs(make: Any) -> None:
     assert not engine.scheduler.has_requests()
 
 
-def test_a_step_is_lowered_for_tokens_that_are_due(make: Any) -> None:
+def test_a_step_is_lowered_for_tokens_that_are_due(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However long this machine pauses between two steps, the token is still worth hurrying for.
+    monkeypatch.setattr(decode_clock, "HOPELESS_S", 60.0)
     engine = make(policy(classes=CLASSES))
     engine.add("chat", "chat", prompt_tokens=16, output_tokens=500)
     engine.step()

@@ -41,6 +41,8 @@ def _events(log: Path, offset: int) -> Iterator[dict[str, Any]]:
     with log.open() as lines:
         lines.seek(offset)
         for line in lines:
+            if not line.endswith("\n"):
+                return  # It is just being written.
             event = json.loads(line)
             if event.get("stage") == "ResponseComplete":
                 yield event

@@ -25,7 +25,7 @@ def namespace(operator: Cluster) -> Iterator[str]:
     operator.kubectl(
         "wait", "pod", "--all", "--for=delete", "-n", NAMESPACE, "--timeout=280s", timeout_s=300
     )
-    operator.kubectl("delete", "namespace", NAMESPACE, timeout_s=300)
+    operator.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", timeout_s=300)
 
 
 def patient(document: dict[str, Any]) -> None:

@@ -8,19 +8,20 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from tests.cluster.lab.addresses import PROMETHEUS_URL
 from tests.e2e import mixed_load, stack
 from tests.e2e.kube import Cluster
 from tests.e2e.load import Load
-from tests.e2e.service import KIND, Service, ask, pod_metrics, polling
+from tests.e2e.service import KIND, Service, ask, identity, pod_metrics
+from tests.e2e.waiting import patiently, polling
 
 NAMESPACE = "demo"
 QUESTION = "What is the capital of France?"
 MODEL = "smollm2"
 METRICS_PORT = 8901
 READY_TIMEOUT_S = 600
+FIRST_TOKEN_TIMEOUT_S = 30
 MIXED_LOAD_SECONDS = 70
 SHADOW_SECONDS = 30
 SETTINGS = ({"maxBatchSize": 4, "tokenBudget": 64}, {"maxBatchSize": 16, "tokenBudget": 512})
@@ -49,7 +50,7 @@ def main() -> int:
     """Run the demo; the exit code says whether it worked."""
     try:
         run()
-    except (subprocess.CalledProcessError, TimeoutError, RuntimeError) as error:
+    except (subprocess.CalledProcessError, OSError, RuntimeError) as error:
         say(f"The demo stopped: {error}")
         print("\n  make demo-down   removes what was started", flush=True)
         return 1
@@ -73,7 +74,8 @@ def run() -> None:
     with cluster.proxy() as api_url:
         base_url = f"{api_url}/api/v1/namespaces/{NAMESPACE}/services/chat:http/proxy"
         with chapter(4, f"The model is asked: {QUESTION}"):
-            answer = ask(base_url, MODEL, QUESTION)
+            # Whoever forwards requests may learn of the pod a moment later than the operator.
+            answer = patiently(lambda: ask(base_url, MODEL, QUESTION), tries=4, pause_s=5)
             first_token_s = asyncio.run(seconds_to_first_token(base_url))
             print(f"\n    {answer}\n")
             say(f"apply to Ready: {ready_s:.1f} s; a first token then takes {first_token_s:.2f} s")
@@ -109,12 +111,20 @@ def wait_until_ready(service: Service) -> None:
 
 
 async def seconds_to_first_token(base_url: str) -> float:
-    """Send one streamed request and time its first token."""
+    """Send one streamed request, and others while none is answered, and time its first token.
+
+    Raises:
+        RuntimeError: no token came in half a minute.
+    """
+    deadline = time.monotonic() + FIRST_TOKEN_TIMEOUT_S
     async with Load(base_url, MODEL, streams=0, max_tokens=4) as client:
-        outcome = await client.one(QUESTION)
-    if outcome.first_token_s is None:
-        raise RuntimeError(f"no token came: {outcome.error}")
-    return outcome.first_token_s
+        while True:
+            outcome = await client.one(QUESTION)
+            if outcome.first_token_s is not None:
+                return outcome.first_token_s
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"no token came: {outcome.error}")
+            await asyncio.sleep(0.5)
 
 
 async def retune_under_load(service: Service, api_url: str, base_url: str) -> None:
@@ -167,12 +177,6 @@ def engine_row(metrics: dict[str, float]) -> tuple[str, ...]:
         value(f"headway_policy_{part}") for part in ("generation", "epoch", "counter")
     )
     return (f"{time.monotonic() - _begin:.0f}", *(value(name) for name in names), policy)
-
-
-def identity(pod: dict[str, Any]) -> tuple[str, str, int]:
-    """What changes when an engine is restarted."""
-    engine = next(c for c in pod["status"]["containerStatuses"] if c["name"] == "engine")
-    return pod["metadata"]["uid"], engine["containerID"], engine["restartCount"]
 
 
 def say_where_to_look(cluster: Cluster) -> None:

@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.lab.paths import Paths
-from tests.e2e import audit, faults, stack
+from tests.e2e import faults, stack
 from tests.e2e.demo import MODEL, NAMESPACE, seconds_to_first_token, wait_until_ready
 from tests.e2e.kube import Cluster
 from tests.e2e.load import Load
 from tests.e2e.policies import Sidecar
-from tests.e2e.service import KIND, Service, pod_metrics, polling
+from tests.e2e.service import KIND, Service, pod_metrics, total
+from tests.e2e.waiting import polling
 from tests.scale import results
+from tests.scale.audit_tail import Mark
 
 POLICY_CHANGES = 100
 LOAD_SECONDS = 20
@@ -125,13 +127,9 @@ async def _until_budget_is(sidecar: Sidecar, budget: int) -> None:
 
 def _plugin_share(begin: dict[str, float], end: dict[str, float]) -> float:
     def grown(name: str) -> float:
-        return _value(end, name) - _value(begin, name)
+        return total(end, name) - total(begin, name)
 
     return grown("headway_plugin_seconds_total") / grown("headway_step_seconds_total")
-
-
-def _value(metrics: dict[str, float], name: str) -> float:
-    return next((v for key, v in metrics.items() if key.split("{")[0] == name), float("nan"))
 
 
 def measure_killed_engine(service: Service) -> dict[str, Any]:
@@ -153,14 +151,14 @@ def measure_killed_engine(service: Service) -> dict[str, Any]:
 def measure_idle(cluster: Cluster) -> dict[str, Any]:
     """Ten minutes in which nothing happens: writes, CPU and memory of the operator."""
     time.sleep(15)
-    log = Paths.from_environment(os.environ).audit_log
-    offset, before, begin = log.stat().st_size, _operator_usage(cluster), time.monotonic()
+    mark = Mark.now(Paths.from_environment(os.environ).audit_log)
+    before, begin = _operator_usage(cluster), time.monotonic()
     time.sleep(IDLE_SECONDS)
     after, elapsed_s = _operator_usage(cluster), time.monotonic() - begin
     return {
         "idle_seconds": IDLE_SECONDS,
-        "idle_api_writes": len(audit.writes_since(log, offset, OPERATOR_USER)),
-        "idle_lease_renewals": audit.lease_writes_since(log, offset, OPERATOR_USER),
+        "idle_api_writes": len(mark.writes(OPERATOR_USER)),
+        "idle_lease_renewals": mark.lease_writes(OPERATOR_USER),
         "operator_cpu_share": round((after[0] - before[0]) / elapsed_s, 4),
         "operator_memory_mib": round(after[1] / 2**20),
     }

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_ATTEMPTS = 3
-_LOST_CONNECTION = (
-    "Unable to connect to the server",
-    "TLS handshake timeout",
-    "http2: client connection lost",
-)
+from tests.cluster.lab.kubectl import LOST_CONNECTION
+
+_TRIES = 4
 
 
 class KubectlError(RuntimeError):
@@ -26,7 +23,7 @@ class KubectlError(RuntimeError):
 
 
 class _ConnectionLostError(KubectlError):
-    """kubectl never heard from the API server."""
+    """kubectl never heard from the API server, or does not end."""
 
 
 @dataclass(frozen=True)
@@ -49,30 +46,38 @@ class Cluster:
     def run(self, *argv: str, stdin: str | None = None, timeout_s: float = 120) -> str:
         """Run kubectl or helm to completion and return what it printed.
 
-        A connection that was lost on a busy machine is tried again.
+        A connection that was lost on a busy machine is tried again; after ``timeout_s``, as where
+        the program did not end, for the last time.
 
         Raises:
-            KubectlError: it exited with an error.
+            KubectlError: it exited with an error, or not at all.
         """
-        for attempt in range(_ATTEMPTS):
-            time.sleep(attempt)
+        deadline = time.monotonic() + timeout_s
+        for number in range(1, _TRIES):
             with contextlib.suppress(_ConnectionLostError):
                 return self._run_once(argv, stdin, timeout_s)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(number)
         return self._run_once(argv, stdin, timeout_s)
 
     def _run_once(self, argv: tuple[str, ...], stdin: str | None, timeout_s: float) -> str:
-        done = subprocess.run(
-            argv,
-            input=stdin,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout_s,
-        )
+        try:
+            done = subprocess.run(
+                argv,
+                input=stdin,
+                env=self.environment(),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout_s,
+            )
+        except subprocess.TimeoutExpired as error:
+            text = f"`{' '.join(argv)}` did not end in {timeout_s:.0f} s"
+            raise _ConnectionLostError(text) from error
         if done.returncode != 0:
             said = done.stderr.strip() or done.stdout.strip()
-            lost = any(text in said for text in _LOST_CONNECTION)
+            lost = any(text in said for text in LOST_CONNECTION)
             raise _ConnectionLostError(said) if lost else KubectlError(said)
         return done.stdout
 

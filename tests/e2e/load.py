@@ -29,7 +29,7 @@ class Outcome:
     Attributes:
         begun_s: monotonic time at which it was sent.
         first_token_s: seconds from sending to the first token; None if none came.
-        tokens: streamed chunks that held text.
+        tokens: of the whole answer, as the server tells at its end; a chunk may hold several.
         error: empty when the stream ended properly, else what the client saw.
         ended_s: monotonic time at which it was over.
         retry_after: what the answer said of when to try again; empty if nothing.
@@ -142,11 +142,13 @@ class Load:
                 chunk = json.loads(line[6:])
                 if "error" in chunk:
                     outcome.error = "error in stream"
-                elif chunk["choices"] and chunk["choices"][0]["delta"].get("content"):
-                    outcome.tokens += 1
-                    if outcome.first_token_s is None:
-                        outcome.first_token_s = time.monotonic() - outcome.begun_s
-                        outcome.streaming.set()
+                    continue
+                if chunk.get("usage"):
+                    outcome.tokens = chunk["usage"]["completion_tokens"]
+                has_text = chunk["choices"] and chunk["choices"][0]["delta"].get("content")
+                if has_text and outcome.first_token_s is None:
+                    outcome.first_token_s = time.monotonic() - outcome.begun_s
+                    outcome.streaming.set()
         if not finished and not outcome.error:
             outcome.error = "stream cut"
 
@@ -157,6 +159,7 @@ class Load:
             "max_tokens": self.max_tokens,
             "ignore_eos": True,
             "stream": True,
+            "stream_options": {"include_usage": True},
             "temperature": 0,
         }
         if self.traffic_class:

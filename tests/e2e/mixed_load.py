@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -33,7 +35,7 @@ class View:
 
     def value(self, metric: str) -> float | None:
         """A metric of the service's pods, averaged."""
-        return self.prometheus.value(f"avg({metric}{self._selector()})")
+        return self._told(f"avg({metric}{self._selector()})")
 
     def attainment(self, traffic_class: str) -> float | None:
         """Share of a class's requests inside its objectives, of those that ended lately."""
@@ -42,12 +44,18 @@ class View:
             f"sum(increase(headway_class_{kind}_total{selector}[{_WINDOW}]))"
             for kind in ("requests", "attained_requests")
         )
-        return self.prometheus.value(f"{attained} / ({ended} > 0)")
+        return self._told(f"{attained} / ({ended} > 0)")
 
     def tpot_ratio(self, traffic_class: str) -> float | None:
         """The 95th percentile of the class's time per output token, in parts of its target."""
         selector = self._selector(f'class="{traffic_class}"')
-        return self.prometheus.value(f"max(headway_class_recent_tpot_ratio{selector})")
+        return self._told(f"max(headway_class_recent_tpot_ratio{selector})")
+
+    def _told(self, text: str) -> float | None:
+        """None, too, where Prometheus does not answer: what is shown goes on without it."""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.prometheus.value(text)
+        return None
 
     def _selector(self, more: str = "") -> str:
         own = f'namespace="{self.namespace}",headway_service="{self.name}"'

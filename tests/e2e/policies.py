@@ -16,9 +16,13 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from headway_runtime.policy import Policy, Scope, SignedPolicy, Stamp, encode
 from tests.e2e.kube import Cluster
+from tests.e2e.service import fetched
 from tests.e2e.stack import OPERATOR_NAMESPACE
+from tests.e2e.waiting import patiently
 
 POLICY_PORT = 8900
+_NO_WAY_TO_THE_POD = (502, 503, 504)
+"""Said by the API server; a sidecar never does."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +34,27 @@ class Sidecar:
     pod: str
 
     def put(self, body: bytes) -> tuple[int, dict[str, Any]]:
-        """Send a policy; gives the HTTP status and the answer."""
+        """Send a policy; gives the HTTP status and the answer.
+
+        Where none comes it is sent again: one that was taken is then called AlreadyApplied.
+        """
+        return patiently(lambda: self._put(body))
+
+    def _put(self, body: bytes) -> tuple[int, dict[str, Any]]:
         request = urllib.request.Request(f"{self._url}/v1/policy", data=body, method="PUT")
         request.add_header("content-type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
+            if error.code in _NO_WAY_TO_THE_POD:
+                raise
             with error:
                 return error.code, json.load(error)
 
     def status(self) -> dict[str, Any]:
         """What the sidecar says of itself and its engines."""
-        with urllib.request.urlopen(f"{self._url}/v1/status", timeout=60) as answer:
-            return dict(json.load(answer))
+        return dict(json.loads(fetched(f"{self._url}/v1/status")))
 
     def stamp(self) -> Stamp:
         """The stamp of the policy in force."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 
 from tests.cluster.lab.addresses import PROMETHEUS_URL
 from tests.cluster.lab.paths import Paths
+from tests.e2e.waiting import patiently, wait_until
 
 _TIMEOUT_S = 30
 
@@ -37,8 +37,7 @@ class Prometheus:
         """Evaluate an expression now."""
         parameters = urllib.parse.urlencode({"query": text})
         url = f"{self.url}/api/v1/query?{parameters}"
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
-            result = json.load(answer)["data"]["result"]
+        result = _answer(url)["result"]
         return [Sample(each["metric"], float(each["value"][1])) for each in result]
 
     def value(self, text: str) -> float | None:
@@ -52,8 +51,7 @@ class Prometheus:
 
     def rules(self) -> list[dict[str, Any]]:
         """The alert rules that are loaded, with their health."""
-        with urllib.request.urlopen(f"{self.url}/api/v1/rules", timeout=_TIMEOUT_S) as answer:
-            groups = json.load(answer)["data"]["groups"]
+        groups = _answer(f"{self.url}/api/v1/rules")["groups"]
         return [rule for group in groups for rule in group["rules"]]
 
     def load_rules(self, file: Path) -> None:
@@ -61,8 +59,7 @@ class Prometheus:
         directory = Paths.from_environment(os.environ).prometheus_rules
         shutil.copy(file, directory / file.name)
         request = urllib.request.Request(f"{self.url}/-/reload", method="POST")
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S):
-            pass
+        patiently(lambda: urllib.request.urlopen(request, timeout=_TIMEOUT_S).close())
 
     def wait_for(self, text: str, timeout_s: float) -> float:
         """Wait until an expression has a series.
@@ -70,9 +67,17 @@ class Prometheus:
         Raises:
             TimeoutError: it had none all the time.
         """
-        deadline = time.monotonic() + timeout_s
-        while (value := self.value(text)) is None:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"Prometheus has nothing for {text}")
-            time.sleep(0.5)
-        return value
+        found = wait_until(
+            lambda: self.query(text), bool, timeout_s, f"a series of {text}", period_s=0.5
+        )
+        return found[0].value
+
+
+def _answer(url: str) -> dict[str, Any]:
+    """What Prometheus answers to a query, asked a few times where it does not."""
+
+    def attempt() -> dict[str, Any]:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
+            return dict(json.load(answer)["data"])
+
+    return patiently(attempt)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.kube import Cluster, KubectlError
+from tests.e2e.waiting import patiently, polling
+
+FALLBACKS = "headway_fallbacks_total"
+"""Steps that an engine decided alone, as where a plan came too late on a busy machine."""
 
 KIND = "inferenceservices.headway.dev"
 
@@ -34,6 +36,32 @@ class Service:
         """Merge a change into it."""
         self.cluster.patch(KIND, self.name, self.namespace, change)
 
+    @contextlib.contextmanager
+    def restored(self, change: Mapping[str, Any]) -> Iterator[None]:
+        """Whatever happens to the fields of the spec that a change names, afterwards they are back.
+
+        Raises:
+            TimeoutError: the pods did not take what they had before.
+        """
+        before = undoing(change, self.read()["spec"])
+        try:
+            yield
+        finally:
+            self.patch({"spec": before})
+            self.wait_for("PolicyApplied", "True", timeout_s=90)
+
+    @contextlib.contextmanager
+    def changed(self, change: Mapping[str, Any]) -> Iterator[None]:
+        """The service under a changed spec, taken by its pods; afterwards as it was.
+
+        Raises:
+            TimeoutError: the pods did not take it, or what they had before.
+        """
+        with self.restored(change):
+            self.patch({"spec": dict(change)})
+            self.wait_for("PolicyApplied", "True", timeout_s=90)
+            yield
+
     def pods(self) -> list[dict[str, Any]]:
         """Its pods that are not being deleted."""
         found = self.cluster.list("pods", self.namespace, f"headway.dev/service={self.name}")
@@ -41,8 +69,16 @@ class Service:
 
     def pod_ready(self) -> str:
         """Status of the Ready condition of its only pod."""
+        return str(self._ready_of_pod()["status"])
+
+    def ready_since(self) -> str:
+        """When its only pod became ready; empty while it is not."""
+        found = self._ready_of_pod()
+        return str(found["lastTransitionTime"]) if found["status"] == "True" else ""
+
+    def _ready_of_pod(self) -> dict[str, Any]:
         (pod,) = self.pods()
-        return next(str(c["status"]) for c in pod["status"]["conditions"] if c["type"] == "Ready")
+        return next(dict(each) for each in pod["status"]["conditions"] if each["type"] == "Ready")
 
     def condition(self, kind: str) -> dict[str, Any]:
         """A condition, or an Unknown one while it is not there."""
@@ -85,18 +121,32 @@ def condition_of(stored: dict[str, Any], kind: str) -> dict[str, Any]:
     return {"type": kind, "status": "Unknown", "reason": "", "message": ""}
 
 
-def polling(read: Any, timeout_s: float, period_s: float = 0.25) -> Iterator[Any]:
-    """Yield what ``read()`` returns again and again until the time is over."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        yield read()
-        time.sleep(period_s)
+def undoing(change: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that takes another one back.
+
+    Args:
+        change: the other one.
+        now: what it is applied to. A field that is not there becomes None, which removes it.
+    """
+
+    def undone(wanted: Any, found: Any) -> Any:
+        both = isinstance(wanted, dict) and isinstance(found, dict)
+        return undoing(wanted, found) if both else found
+
+    return {name: undone(wanted, now.get(name)) for name, wanted in change.items()}
+
+
+def identity(pod: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str, int], ...]]:
+    """What is another one when a pod, or one of its containers, was started anew."""
+    statuses = pod["status"]["containerStatuses"]
+    containers = ((each["name"], each["containerID"], each["restartCount"]) for each in statuses)
+    return pod["metadata"]["uid"], tuple(sorted(containers))
 
 
 def pod_metrics(api_url: str, namespace: str, pod: str, port: int) -> dict[str, float]:
     """Metrics of a pod through the API server: ``name{label="value"}`` to value."""
     url = f"{api_url}/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/metrics"
-    text = _get(url)
+    text = fetched(url)
     samples: dict[str, float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -105,14 +155,26 @@ def pod_metrics(api_url: str, namespace: str, pod: str, port: int) -> dict[str, 
     return samples
 
 
-def _get(url: str, tries: int = 3) -> str:
-    """What a pod answers. On a busy machine the way to it may be closed for a moment."""
-    for _ in range(tries - 1):
-        with contextlib.suppress(urllib.error.URLError):
-            return _get(url, tries=1)
-        time.sleep(1)
-    with urllib.request.urlopen(url, timeout=60) as answer:
-        return str(answer.read().decode())
+def total(metrics: Mapping[str, float], name: str) -> float:
+    """The sum of a metric over its labels.
+
+    Raises:
+        LookupError: there is none of this name.
+    """
+    found = [value for key, value in metrics.items() if key.split("{")[0] == name]
+    if not found:
+        raise LookupError(f"there is no metric {name}")
+    return sum(found)
+
+
+def fetched(url: str) -> str:
+    """What a pod answers to a GET, tried a few times."""
+
+    def attempt() -> str:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return str(answer.read().decode())
+
+    return patiently(attempt)
 
 
 def ask(base_url: str, model: str, question: str, timeout_s: float = 60) -> str:

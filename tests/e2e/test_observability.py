@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from tests.e2e import stack
 from tests.e2e.kube import Cluster
 from tests.e2e.load import Load
 from tests.e2e.prometheus import Prometheus
-from tests.e2e.service import Service, polling
+from tests.e2e.service import Service
+from tests.e2e.waiting import polling
 
 pytestmark = pytest.mark.cluster
 
@@ -34,8 +36,8 @@ def prometheus(operator: Cluster) -> Prometheus:
 
 
 @pytest.fixture(scope="module")
-def used(chat: Service) -> Service:
-    """The warm service after some traffic of both classes."""
+def used(chat: Service) -> Iterator[Service]:
+    """The warm service after some traffic of both classes, which may refuse and do not."""
 
     async def offer() -> None:
         url = f"http://{chat.cluster_ip()}"
@@ -46,12 +48,15 @@ def used(chat: Service) -> Service:
                 await asyncio.sleep(12)
             assert load.failed() == []
 
-    asyncio.run(offer())
-    return chat
+    # Of classes that refuse nothing whatever comes there is no series of refusals.
+    classes = [{**each, "maxQueued": 1000} for each in chat.read()["spec"]["classes"]]
+    with chat.changed({"classes": classes}):
+        asyncio.run(offer())
+        yield chat
 
 
 def test_every_rule_is_evaluated_without_an_error(used: Service, prometheus: Prometheus) -> None:
-    assert used.pod_ready() == "True"
+    used.wait_for("Ready", "True", timeout_s=60)
     for rules in polling(prometheus.rules, 60, period_s=1):
         if rules and all(rule["health"] == "ok" for rule in rules):
             break
@@ -68,7 +73,7 @@ def test_a_healthy_service_alerts_nobody(used: Service, prometheus: Prometheus) 
 def test_every_panel_has_data(used: Service, prometheus: Prometheus, tmp_path: Path) -> None:
     dashboard = json.loads(preview.DASHBOARD.read_text(encoding="utf-8"))
     end = time.time()
-    span = TimeRange(end - 120, end, 2)
+    span = TimeRange(end - 300, end, 2)
     variables = preview.grafana_variables(used.namespace, used.name, span, scrape_seconds=1)
     panels = preview.draw(dashboard, RangeQueries(prometheus.url), span, variables)
     errors, empty = preview.report(panels)

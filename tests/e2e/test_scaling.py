@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.e2e.kube import KubectlError
 from tests.e2e.load import Load
-from tests.e2e.service import Service, condition_of, polling
+from tests.e2e.service import Service
+from tests.e2e.waiting import until, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -29,29 +29,21 @@ CLASSES = [{"name": "interactive", "ttftMilliseconds": 10_000, "tpotMilliseconds
 
 @pytest.fixture(scope="module")
 def scaled(chat: Service) -> Iterator[Service]:
-    """The warm service, with its number of pods in the operator's hands."""
-    chat.wait_for("Ready", "True", timeout_s=120)
-    before = chat.read()["spec"]
-    chat.patch({"spec": {"scaling": SCALING, "classes": CLASSES, "defaultClass": "interactive"}})
+    """The warm service, with its number of pods in the operator's hands; afterwards one pod."""
+    change = {"scaling": SCALING, "classes": CLASSES, "defaultClass": "interactive"}
     try:
-        yield chat
+        with chat.changed(change):
+            yield chat
     finally:
-        kept = {"classes": before.get("classes"), "defaultClass": before.get("defaultClass")}
-        chat.patch({"spec": {"scaling": None, **kept}})
-        for _ in polling(lambda: None, 180):
-            if len(chat.pods()) == 1:
-                break
+        wait_until(
+            lambda: len(chat.pods()), lambda pods: pods == 1, timeout_s=180, what="a single pod"
+        )
         chat.wait_for("Ready", "True", timeout_s=120)
 
 
-def events(service: Service, reason: str) -> list[str]:
-    found = service.cluster.list("events", service.namespace)
-    return [each["message"] for each in found if each["reason"] == reason]
-
-
-def status_of(service: Service) -> dict[str, Any]:
-    status: dict[str, Any] = service.read().get("status", {})
-    return status
+def told(service: Service, reason: str) -> list[str]:
+    events = service.cluster.list("events", service.namespace)
+    return [each["message"] for each in events if each["reason"] == reason]
 
 
 def test_replicas_are_in_one_hand_only(scaled: Service) -> None:
@@ -60,12 +52,11 @@ def test_replicas_are_in_one_hand_only(scaled: Service) -> None:
 
 
 def test_pods_come_with_work_and_go_without_and_no_request_is_lost(scaled: Service) -> None:
-    async def until_ready(count: int, timeout_s: float) -> None:
-        for _ in range(int(timeout_s)):
-            if (await asyncio.to_thread(status_of, scaled)).get("readyReplicas") == count:
-                return
-            await asyncio.sleep(1)
-        raise TimeoutError(f"there were not {count} ready pods within {timeout_s} s")
+    def lacking(count: int) -> str:
+        ready = scaled.read().get("status", {}).get("readyReplicas")
+        pods = len(scaled.pods())
+        enough = (ready, pods) == (count, count)
+        return "" if enough else f"{ready} of {pods} pods are ready, not {count}"
 
     async def load_and_leave() -> list[Load]:
         base_url = f"http://{scaled.cluster_ip()}"
@@ -73,16 +64,17 @@ def test_pods_come_with_work_and_go_without_and_no_request_is_lost(scaled: Servi
         light = Load(base_url, MODEL, streams=1, max_tokens=8, patience_s=30)
         async with light:
             async with heavy:
-                await until_ready(2, timeout_s=300)
+                await until(lambda: lacking(2), timeout_s=300)
             # Requests still come while a pod goes.
-            await until_ready(1, timeout_s=240)
+            await until(lambda: lacking(1), timeout_s=240)
         return [heavy, light]
 
     loads = asyncio.run(load_and_leave())
     assert [load.failed() for load in loads] == [[], []]
-    (grown,) = events(scaled, "ScaledUp")
+    (grown,) = wait_until(lambda: told(scaled, "ScaledUp"), bool, timeout_s=30, what="ScaledUp")
     assert grown.startswith("Replicas 1 -> 2: ")
     assert "engine-seconds of work a second" in grown
-    (shrunk,) = events(scaled, "ScaledDown")
+    (shrunk,) = wait_until(
+        lambda: told(scaled, "ScaledDown"), bool, timeout_s=30, what="ScaledDown"
+    )
     assert shrunk.startswith("Replicas 2 -> 1: No more needed for 20 s")
-    assert condition_of(scaled.read(), "ScalingLimited")["status"] in {"True", "False"}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import json
 import os
 import time
-import urllib.error
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,11 +16,22 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from headway_runtime.policy import Stamp
 from tests.cluster.lab.paths import Paths
-from tests.e2e import audit, faults, stack
+from tests.e2e import faults, stack
 from tests.e2e.kube import Cluster, KubectlError
 from tests.e2e.load import Load, Outcome
 from tests.e2e.policies import Sidecar, operators_key, policy_after, sign
-from tests.e2e.service import KIND, Service, ask, condition_of, pod_metrics, polling
+from tests.e2e.service import (
+    FALLBACKS,
+    KIND,
+    Service,
+    ask,
+    condition_of,
+    identity,
+    pod_metrics,
+    total,
+)
+from tests.e2e.waiting import patiently, polling, wait_until
+from tests.scale.audit_tail import Mark
 
 pytestmark = pytest.mark.cluster
 
@@ -31,6 +40,10 @@ OPERATOR_PODS = "app.kubernetes.io/component=operator"
 OTHERS = ("poddisruptionbudgets", "networkpolicies")
 METRICS_PORT = 8901
 MODEL = "smollm2"
+SETTLED = {"Ready": "True", "ModelLoaded": "True", "PolicyApplied": "True", "Progressing": "False"}
+NARROW, WIDE = {"maxBatchSize": 2, "tokenBudget": 64}, {"maxBatchSize": 8}
+READINESS_BEARS_SECONDS = 6
+"""The sidecar's readiness probe fails after 9 s; what takes about as long may go either way."""
 
 
 def base_url(service: Service) -> str:
@@ -53,12 +66,14 @@ def sidecar_of(service: Service, api_url: str) -> Sidecar:
 
 
 def test_a_ready_service_answers_and_says_what_it_is(chat: Service) -> None:
-    assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
-    stored = chat.read()
+    assert "Paris" in ask_patiently(base_url(chat))
+    stored = wait_until(
+        chat.read,
+        lambda found: {kind: condition_of(found, kind)["status"] for kind in SETTLED} == SETTLED,
+        timeout_s=60,
+        what="a service whose conditions say that all is well",
+    )
     status = stored["status"]
-    for kind in ("Ready", "ModelLoaded", "PolicyApplied"):
-        assert condition_of(stored, kind)["status"] == "True", kind
-    assert condition_of(stored, "Progressing")["status"] == "False"
     assert status["observedGeneration"] == stored["metadata"]["generation"]
     assert status["policyGeneration"] == stored["metadata"]["generation"]
     assert status["replicas"] == 1
@@ -66,6 +81,7 @@ def test_a_ready_service_answers_and_says_what_it_is(chat: Service) -> None:
 
 
 def test_kubectl_shows_columns_worth_reading(chat: Service) -> None:
+    chat.wait_for("Ready", "True", timeout_s=60)
     header, row = chat.cluster.kubectl(
         "get", KIND, "chat", "-n", chat.namespace, "-o", "wide"
     ).splitlines()
@@ -74,41 +90,52 @@ def test_kubectl_shows_columns_worth_reading(chat: Service) -> None:
 
 
 def test_scheduling_changes_reach_the_running_engine(chat: Service, api_url: str) -> None:
-    before = engine_container(chat)
+    (before,) = chat.pods()
 
     async def retune() -> list[list[dict[str, float]]]:
         async with Load(base_url(chat), MODEL, streams=8, max_tokens=24, patience_s=30) as load:
             seen = []
-            for setting in ({"maxBatchSize": 2, "tokenBudget": 64}, {"maxBatchSize": 8}):
+            for setting in (NARROW, WIDE):
                 await asyncio.to_thread(chat.patch, {"spec": {"scheduling": setting}})
-                batch = setting["maxBatchSize"]
-                await until_batch_is(chat, api_url, batch)
-                seen.append(await watch_engine(chat, api_url, samples=10))
+                seen.append(await engine_under(setting["maxBatchSize"], chat, api_url))
         assert load.outcomes
         assert load.failed() == []
         return seen
 
-    narrow, wide = asyncio.run(retune())
+    with chat.restored({"scheduling": NARROW}):
+        narrow, wide = asyncio.run(retune())
     for sample in narrow:
-        assert value(sample, "headway_max_batch_requests") == 2
-        assert value(sample, "headway_token_budget_tokens") == 64
-        assert value(sample, "headway_running_requests") <= 2
-    assert any(value(sample, "headway_waiting_requests") >= 1 for sample in narrow)
-    assert any(value(sample, "headway_running_requests") > 2 for sample in wide)
-    after = engine_container(chat)
-    assert (after["containerID"], after["restartCount"]) == (
-        before["containerID"],
-        before["restartCount"],
-    )
+        assert total(sample, "headway_max_batch_requests") == 2
+        assert total(sample, "headway_token_budget_tokens") == 64
+        assert total(sample, "headway_running_requests") <= 2
+    assert any(total(sample, "headway_waiting_requests") >= 1 for sample in narrow)
+    assert any(total(sample, "headway_running_requests") > 2 for sample in wide)
+    (after,) = chat.pods()
+    assert identity(after) == identity(before)
 
 
-async def until_batch_is(chat: Service, api_url: str, batch: int) -> None:
-    """Wait until the engine runs with that batch size and what ran before has finished."""
-    for _ in range(60):
+async def engine_under(batch: int, chat: Service, api_url: str) -> list[dict[str, float]]:
+    """Looks at the running engine from when it has taken a batch size.
+
+    A step whose plan came too late on a busy machine is the engine's own and lets everybody in:
+    then it is looked at again, and the third time it counts whatever it did.
+    """
+    for _ in range(3):
+        before = await until_batch_is(batch, chat, api_url)
+        seen = await watch_engine(chat, api_url, samples=10)
+        if total(seen[-1], FALLBACKS) == total(before, FALLBACKS):
+            break
+    return seen
+
+
+async def until_batch_is(batch: int, chat: Service, api_url: str) -> dict[str, float]:
+    """The first look at an engine that runs with a batch size and no more requests than that."""
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
         (sample,) = await watch_engine(chat, api_url, samples=1)
-        in_force = value(sample, "headway_max_batch_requests") == batch
-        if in_force and value(sample, "headway_running_requests") <= batch:
-            return
+        in_force = total(sample, "headway_max_batch_requests") == batch
+        if in_force and total(sample, "headway_running_requests") <= batch:
+            return sample
     raise TimeoutError(f"the engine does not run with a batch of {batch}")
 
 
@@ -123,18 +150,11 @@ async def watch_engine(chat: Service, api_url: str, samples: int) -> list[dict[s
     return seen
 
 
-def value(metrics: dict[str, float], name: str) -> float:
-    return next(v for key, v in metrics.items() if key.split("{")[0] == name)
-
-
 @pytest.fixture
 def quiet(chat: Service) -> Iterator[Service]:
     """The service without retuning: its policy changes only with its spec."""
-    chat.patch({"spec": {"scheduling": {"mode": "Off"}}})
-    chat.wait_for("PolicyApplied", "True", timeout_s=90)
-    yield chat
-    chat.patch({"spec": {"scheduling": {"mode": "Act"}}})
-    chat.wait_for("PolicyApplied", "True", timeout_s=90)
+    with chat.changed({"scheduling": {"mode": "Off"}}):
+        yield chat
 
 
 def test_a_policy_is_refused_unless_it_is_signed_newer_and_addressed_here(
@@ -169,7 +189,7 @@ def test_a_policy_is_refused_unless_it_is_signed_newer_and_addressed_here(
         status, answer = sidecar.put(body)
         assert status == expected, (name, status, answer)
         assert sidecar.stamp() == stamp, name
-    assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
+    assert "Paris" in ask_patiently(base_url(chat))
 
 
 def test_a_replayed_policy_is_refused_after_a_newer_one(
@@ -186,42 +206,59 @@ def test_a_replayed_policy_is_refused_after_a_newer_one(
     assert sidecar.put(sign(second, key).to_json())[0] == 200
     assert sidecar.put(sign(first, key).to_json())[0] == 409
     assert sidecar.put(sign(second, key).to_json())[1]["outcome"] == "AlreadyApplied"
-    chat.patch({"spec": {"scheduling": {"tokenBudget": 500}}})
-    chat.wait_for("PolicyApplied", "True", timeout_s=90)
-    assert sidecar.stamp().generation > stamp.generation
+    with chat.changed({"scheduling": {"tokenBudget": 500}}):
+        assert sidecar.stamp().generation > stamp.generation
 
 
 def test_an_idle_service_causes_no_writes(chat: Service) -> None:
     chat.wait_for("Ready", "True", timeout_s=60)
     log = Paths.from_environment(os.environ).audit_log
     for _ in range(4):  # until what the tests before have caused is over
-        begin = log.stat().st_size
+        mark = Mark.now(log)
         time.sleep(45)
-        writes = audit.writes_since(log, begin, OPERATOR_USER)
+        writes = mark.writes(OPERATOR_USER)
         if not writes:
             break
     assert writes == []
-    assert audit.lease_writes_since(log, begin, OPERATOR_USER) > 0
+    assert mark.lease_writes(OPERATOR_USER) > 0
 
 
-def test_a_killed_sidecar_costs_no_request_and_no_readiness(chat: Service) -> None:
-    async def kill_under_load() -> tuple[Load, float, set[str]]:
-        async with Load(base_url(chat), MODEL, streams=4, max_tokens=16) as load:
-            await asyncio.sleep(3)
-            sidecar = await asyncio.to_thread(sidecar_container, chat)
-            killed_s = time.monotonic()
-            assert faults.kill_children(sidecar["containerID"], "python") == 1
-            ready = {await asyncio.to_thread(chat.pod_ready) for _ in range(20)}
-            await asyncio.sleep(3)
-        return load, killed_s, ready
-
+def test_a_killed_sidecar_costs_no_request_and_no_readiness(chat: Service, api_url: str) -> None:
     before = sidecar_container(chat)["restartCount"]
-    load, killed_s, ready = asyncio.run(kill_under_load())
+    for _ in range(3):
+        ready_since = wait_until(chat.ready_since, bool, timeout_s=60, what="a ready pod")
+        load, killed_s, back_s = asyncio.run(load_over_a_kill(chat, api_url))
+        # A machine so busy that the next process takes nearly as long as probes bear says nothing.
+        if back_s - killed_s < READINESS_BEARS_SECONDS:
+            break
     assert any(each.begun_s < killed_s < each.ended_s for each in load.outcomes)
     assert any(each.begun_s > killed_s for each in load.outcomes)
     assert load.failed() == []
-    assert ready == {"True"}
+    assert chat.ready_since() == ready_since
     assert sidecar_container(chat)["restartCount"] == before
+
+
+async def load_over_a_kill(chat: Service, api_url: str) -> tuple[Load, float, float]:
+    """A load, when the sidecar's process was killed under it, and when the next one answered."""
+    async with Load(base_url(chat), MODEL, streams=4, max_tokens=16, patience_s=30) as load:
+        await asyncio.sleep(3)
+        pod = await asyncio.to_thread(only_pod, chat)
+        killed_s = await asyncio.to_thread(kill_sidecar, chat)
+        await asyncio.to_thread(pod_metrics, api_url, chat.namespace, pod, METRICS_PORT)
+        back_s = time.monotonic()
+        # Longer than it takes until a lost readiness is seen.
+        await asyncio.sleep(5)
+    return load, killed_s, back_s
+
+
+def kill_sidecar(chat: Service) -> float:
+    """Kill the process that serves, once there is one: on a busy machine it may be replaced."""
+    container = sidecar_container(chat)["containerID"]
+    killed = wait_until(
+        lambda: faults.kill_children(container, "python"), bool, 30, "a process to kill"
+    )
+    assert killed == 1
+    return time.monotonic()
 
 
 def sidecar_container(service: Service) -> dict[str, Any]:
@@ -237,19 +274,19 @@ def test_a_killed_engine_is_not_ready_and_comes_back_by_itself(chat: Service) ->
     chat.wait_for("Ready", "True", timeout_s=300)
     assert only_pod(chat) == pod
     assert engine_container(chat)["restartCount"] == engine["restartCount"] + 1
-    assert "Paris" in ask(base_url(chat), MODEL, "What is the capital of France?")
+    assert "Paris" in ask_patiently(base_url(chat))
 
 
 def test_a_running_stream_finishes_when_its_pod_is_deleted(chat: Service) -> None:
     async def delete_under_stream() -> tuple[Outcome, float]:
         outcome = Outcome(time.monotonic())
-        async with Load(base_url(chat), MODEL, streams=0, max_tokens=500) as client:
+        async with Load(base_url(chat), MODEL, streams=0, max_tokens=500, patience_s=30) as client:
             stream = asyncio.create_task(client.one("Tell me everything about the sea.", outcome))
             await asyncio.wait_for(outcome.streaming.wait(), 60)
             pod = await asyncio.to_thread(only_pod, chat)
             await asyncio.to_thread(
                 chat.cluster.kubectl,
-                *("delete", "pod", pod, "-n", chat.namespace, "--wait=false"),
+                *("delete", "pod", pod, "-n", chat.namespace, "--wait=false", "--ignore-not-found"),
             )
             deleted_s = time.monotonic()
             await stream
@@ -259,7 +296,7 @@ def test_a_running_stream_finishes_when_its_pod_is_deleted(chat: Service) -> Non
         outcome, deleted_s = asyncio.run(delete_under_stream())
         chat.wait_for("Ready", "True", timeout_s=300)
         assert outcome.error == ""
-        assert outcome.tokens > 100
+        assert outcome.tokens == 500
         # Longer than the drain's minimum: it was the drain that waited for this stream. On a busy
         # machine kubectl may be slower than the stream, which then proves nothing.
         if outcome.ended_s - deleted_s > 6:
@@ -274,11 +311,10 @@ def test_a_rollout_resumes_when_the_operator_is_killed_in_its_middle(
     args = [*chat.read()["spec"]["engine"]["args"], "--max-log-len=10"]
     chat.patch({"spec": {"engine": {"args": args}}})
     chat.wait_for("Progressing", "True", timeout_s=90)
-    killed = operator.kubectl(
+    operator.kubectl(
         *("delete", "pod", "-n", stack.OPERATOR_NAMESPACE, "--force", "--grace-period=0"),
         *("-l", OPERATOR_PODS),
     )
-    assert "deleted" in killed
     assert old in [pod["metadata"]["name"] for pod in chat.pods()]
     # The old pod serves until the new one can.
     for pods in polling(chat.pods, 300, period_s=1):
@@ -287,7 +323,6 @@ def test_a_rollout_resumes_when_the_operator_is_killed_in_its_middle(
         if names != [old] and len(names) == 1:
             break
         assert old in names
-    assert chat.pod_ready() == "True"
     chat.wait_for("Ready", "True", timeout_s=120)
     chat.wait_for("PolicyApplied", "True", timeout_s=60)
     (pod,) = chat.pods()
@@ -297,11 +332,8 @@ def test_a_rollout_resumes_when_the_operator_is_killed_in_its_middle(
 
 def ask_patiently(url: str) -> str:
     """An answer. On a busy machine a pod may miss two probes and be out of service for a moment."""
-    for attempt in range(3):
-        time.sleep(5 * attempt)
-        with contextlib.suppress(urllib.error.URLError, TimeoutError):
-            return ask(url, MODEL, "What is the capital of France?")
-    return ask(url, MODEL, "What is the capital of France?")
+    question = "What is the capital of France?"
+    return patiently(lambda: ask(url, MODEL, question), tries=4, pause_s=5)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +366,9 @@ def test_what_cannot_start_says_why_and_heals_when_mended(
                 break
         assert service.condition("Stalled")["status"] != "True"
     finally:
-        operator.kubectl("delete", KIND, name, "-n", namespace, "--wait=false")
+        operator.kubectl(
+            "delete", KIND, name, "-n", namespace, "--wait=false", "--ignore-not-found"
+        )
 
 
 def test_deletion_works_with_the_operator_down(chat: Service, operator: Cluster) -> None:
@@ -345,7 +379,9 @@ def test_deletion_works_with_the_operator_down(chat: Service, operator: Cluster)
             *("wait", "pod", "--for=delete", "--timeout=60s", "-l", OPERATOR_PODS),
             *("-n", stack.OPERATOR_NAMESPACE),
         )
-        chat.cluster.kubectl("delete", KIND, "chat", "-n", chat.namespace, timeout_s=60)
+        chat.cluster.kubectl(
+            "delete", KIND, "chat", "-n", chat.namespace, "--ignore-not-found", timeout_s=60
+        )
         selector = "headway.dev/service=chat"
         for _ in polling(lambda: None, 120, period_s=1):
             left = [

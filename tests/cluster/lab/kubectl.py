@@ -1,6 +1,7 @@
 """Talking to the cluster, native or kind, through kubectl."""
 
 import json
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,33 @@ FAKE_KEY, FAKE_VALUE = "type", "kwok"
 _FAKE = f"{FAKE_KEY}={FAKE_VALUE}"
 _REAL = f"{FAKE_KEY}!={FAKE_VALUE}"
 
+LOST_CONNECTION = (
+    "Unable to connect to the server",
+    "TLS handshake timeout",
+    "http2: client connection lost",
+    "etcdserver: request timed out",
+    "unexpected EOF",
+)
+"""Parts of what kubectl says where the API server or etcd was too busy to answer it."""
+
+_TRIES = 3
+
 
 def kubectl(paths: Paths, *arguments: str | Path, stdin: str | None = None) -> str:
-    """Run kubectl as the cluster's administrator and return what it prints."""
+    """Run kubectl as the cluster's administrator and return what it prints.
+
+    A connection that was lost on a busy machine is tried again.
+    """
     if not paths.kubeconfig.exists():
         raise LabError(f"there is no cluster ({paths.kubeconfig} is missing): run `up`")
     command = (paths.bin / "kubectl", "--kubeconfig", paths.kubeconfig, "--request-timeout=20s")
+    for number in range(1, _TRIES):
+        try:
+            return run([*command, *arguments], stdin=stdin)
+        except LabError as error:
+            if not any(text in str(error) for text in LOST_CONNECTION):
+                raise
+        time.sleep(number)
     return run([*command, *arguments], stdin=stdin)
 
 

@@ -76,6 +76,6 @@ def set_fake_nodes(paths: Paths, count: int) -> None:
     wanted = {node["metadata"]["name"] for node in nodes}
     surplus = [name for name in fake_nodes(paths) if name not in wanted]
     if surplus:
-        kubectl(paths, "delete", "node", *surplus)
+        kubectl(paths, "delete", "node", *surplus, "--ignore-not-found")
     if nodes:
         apply(paths, nodes)

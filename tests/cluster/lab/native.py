@@ -142,15 +142,24 @@ class NativeCluster:
         )
 
     def _wait_for(self, what: str, components: Iterable[str], ready: Callable[[], bool]) -> None:
-        """Wait, but not longer than the components live that must bring it about."""
+        """Wait, but not longer than the components live that must bring it about.
+
+        Who cannot be asked is not ready: on a busy machine the API server may not answer in time.
+        """
         deadline = time.monotonic() + _READY_SECONDS
         with self.progress.step(f"waiting for {what}"):
-            while not ready():
+            while True:
+                trouble = ""
+                try:
+                    if ready():
+                        return
+                except LabError as error:
+                    trouble = f" ({error})"
                 require_running(self.paths, components)
                 if time.monotonic() > deadline:
                     raise LabError(
-                        f"{what} is not ready after {_READY_SECONDS:.0f} s: see {self.paths.logs}, "
-                        "then run `down` and `up`"
+                        f"{what} is not ready after {_READY_SECONDS:.0f} s{trouble}: "
+                        f"see {self.paths.logs}, then run `down` and `up`"
                     )
                 time.sleep(_POLL_SECONDS)
 

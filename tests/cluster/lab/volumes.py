@@ -81,4 +81,4 @@ def _drop_stale_volume(paths: Paths, name: str) -> None:
     """Delete a volume whose claim went away with its namespace: it would never be bound again."""
     volume = get(paths, "persistentvolume", name)
     if volume is not None and volume["status"].get("phase") in {"Released", "Failed"}:
-        kubectl(paths, "delete", "persistentvolume", name)
+        kubectl(paths, "delete", "persistentvolume", name, "--ignore-not-found")

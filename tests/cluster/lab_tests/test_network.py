@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.lab.addresses import SERVICE_NETWORK
 from tests.e2e.kube import Cluster
-from tests.e2e.service import polling
+from tests.e2e.waiting import polling
 
 pytestmark = pytest.mark.cluster
 

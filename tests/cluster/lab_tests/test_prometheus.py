@@ -52,7 +52,7 @@ def scraped(promtool: Path, paths: Paths, group: dict[str, Any]) -> list[dict[st
     job["static_configs"] = [group]
     file = paths.config / "static.json"
     file.write_text(json.dumps(document))
-    command = [promtool, "check", "service-discovery", "--timeout=1s", file, job["job_name"]]
+    command = [promtool, "check", "service-discovery", "--timeout=3s", file, job["job_name"]]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     results = json.loads(done.stdout)
     assert results, done.stderr

@@ -1,5 +1,6 @@
 """The lab's Prometheus against real pods: discovery, rights, rules, and a stop in between."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -35,15 +36,19 @@ PATIENCE_SECONDS = 60.0
 RULE = "groups: [{name: lab, rules: [{alert: Answers, expr: lab_answers == 1}]}]"
 
 
+class SilentError(Exception):
+    """Prometheus does not answer."""
+
+
 def call(method: str, path: str, **parameters: str) -> Any:
-    """What Prometheus answers, or None where it does not answer at all."""
+    """What Prometheus answers."""
     connection = http.client.HTTPConnection(NODE_ADDRESS, PROMETHEUS_PORT, timeout=10)
     try:
         connection.request(method, f"{path}?{urllib.parse.urlencode(parameters)}")
         response = connection.getresponse()
         body = response.read()
-    except OSError:
-        return None
+    except (OSError, http.client.HTTPException) as error:
+        raise SilentError(f"{method} {path}: {error}") from error
     finally:
         connection.close()
     assert response.status == http.client.OK, body
@@ -51,11 +56,14 @@ def call(method: str, path: str, **parameters: str) -> Any:
 
 
 def eventually(what: Callable[[], Any]) -> Any:
+    """The first result that is true; no answer is no result."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (result := what()):
+    while True:
+        with contextlib.suppress(SilentError):
+            if result := what():
+                return result
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.5)
-    return result
 
 
 def targets() -> list[dict[str, Any]]:
@@ -63,8 +71,14 @@ def targets() -> list[dict[str, Any]]:
     return [target for target in found if target["labels"]["namespace"] == NAMESPACE]
 
 
-def query(expression: str, at: float | None = None) -> list[dict[str, Any]]:
-    when = {} if at is None else {"time": str(at)}
+def healthy_targets() -> list[dict[str, Any]]:
+    """All targets, if all of them answer."""
+    found = targets()
+    return found if all(target["health"] == "up" for target in found) else []
+
+
+def query(expression: str, at: str = "") -> list[dict[str, Any]]:
+    when = {"time": at} if at else {}
     result: list[dict[str, Any]] = call("GET", "/api/v1/query", query=expression, **when)["result"]
     return result
 
@@ -111,7 +125,7 @@ def scraped_pod(cluster: Cluster) -> Iterator[Cluster]:
         eventually(lambda: query(f'lab_answers{{namespace="{NAMESPACE}"}}'))
         yield cluster
     finally:
-        cluster.kubectl("delete", "namespace", NAMESPACE)
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found")
 
 
 def test_prometheus_may_list_pods_and_nothing_else(cluster: Cluster) -> None:
@@ -126,21 +140,24 @@ def test_prometheus_may_list_pods_and_nothing_else(cluster: Cluster) -> None:
 
 def test_a_pod_with_many_containers_and_ports_is_one_target(scraped_pod: Cluster) -> None:
     address = scraped_pod.get("pod", "chat-0", NAMESPACE)["status"]["podIP"]
-    (target,) = targets()
+    (target,) = eventually(healthy_targets)
     assert target["scrapeUrl"] == f"http://{address}:{PORT}/metrics"
-    assert target["health"] == "up"
     labels = target["labels"]
     assert (labels["pod"], labels["headway_service"]) == ("chat-0", "chat")
 
 
 @pytest.mark.usefixtures("scraped_pod")
 def test_prometheus_keeps_what_it_knew_over_a_stop() -> None:
-    before = time.time()
-    stack.lab("prometheus", "stop")
-    assert call("GET", "/api/v1/targets") is None
-    stack.lab("prometheus", "start")
-    assert query("lab_answers", at=before)
-    eventually(lambda: [target for target in targets() if target["health"] == "up"])
+    (newest,) = eventually(lambda: query(f'timestamp(lab_answers{{namespace="{NAMESPACE}"}})'))
+    try:
+        stack.lab("prometheus", "stop")
+        with pytest.raises(SilentError):
+            call("GET", "/api/v1/targets")
+    finally:
+        stack.lab("prometheus", "start")
+    _, scraped = newest["value"]
+    eventually(lambda: query("lab_answers", at=scraped))
+    eventually(healthy_targets)
 
 
 @pytest.mark.usefixtures("scraped_pod")
@@ -148,13 +165,17 @@ def test_a_file_of_rules_takes_effect_with_a_reload() -> None:
     rules = Paths.from_environment(os.environ).prometheus_rules / "lab-test.yaml"
     Path(rules).write_text(RULE)
     try:
-        call("POST", "/-/reload")
+        reload_rules()
         eventually(lambda: query('ALERTS{alertname="Answers",alertstate="firing"}'))
     finally:
         rules.unlink()
-        call("POST", "/-/reload")
+        reload_rules()
+
+
+def reload_rules() -> None:
+    eventually(lambda: call("POST", "/-/reload") is not None)
 
 
 def test_series_of_a_pod_that_is_gone_end(scraped_pod: Cluster) -> None:
-    scraped_pod.kubectl("delete", "pod", "chat-0", "-n", NAMESPACE)
+    scraped_pod.kubectl("delete", "pod", "chat-0", "-n", NAMESPACE, "--ignore-not-found")
     eventually(lambda: not query(f'lab_answers{{namespace="{NAMESPACE}"}}') and not targets())

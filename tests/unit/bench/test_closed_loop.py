@@ -120,7 +120,7 @@ async def test_a_client_sends_nothing_after_what_failed(server: FakeServer) -> N
 
 async def test_a_client_sends_nothing_after_it_gave_up() -> None:
     async with serving(FakeServer()) as server:
-        first, then = await offered(server, [request(), request(5.0, 0)], give_up_s=0.3)
+        first, then = await offered(server, [request(), request(5.0, 0)], give_up_s=3.0)
     assert (first.ending, then.ending) == (Ending.COMPLETE, Ending.UNSENT)
 
 

@@ -28,7 +28,7 @@ async def fake(tmp_path: Path) -> AsyncIterator[FakeEngine]:
 @pytest.fixture
 def state(tmp_path: Path, fake: FakeEngine) -> Iterator[Path]:
     """A directory that says that the fake engine was started under it."""
-    program = "import time; time.sleep(60)"
+    program = "import time; time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program, SCHEDULER]) as process:
         document = {"pid": process.pid, "url": fake.url, "shape": "tiny"}
         (tmp_path / "state" / server.STATE_FILE).write_text(json.dumps(document))
