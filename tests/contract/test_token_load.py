@@ -55,10 +55,10 @@ def told(engine: Any) -> tuple[float, float]:
     return load.token_load_ppm / 1e6, load.step_overhead_ppm / 1e6
 
 
-def assert_told(engine: Any, began_s: float, work_s: float) -> None:
-    """It tells this work, whenever in the time since it began that was offered."""
+def assert_told(engine: Any, began_s: float, work_s: float, less_s: float = 0.0) -> None:
+    """It tells this work or a little less, whenever in the time since it began that was offered."""
     seen_s = time.monotonic() - began_s
-    least = work_s * exp(-seen_s / MEMORY_S) / max(1.0, seen_s)
+    least = (work_s - less_s) * exp(-seen_s / MEMORY_S) / max(1.0, seen_s)
     assert least - 2e-6 <= told(engine)[0] <= work_s + 2e-6
 
 
@@ -118,9 +118,12 @@ def test_what_is_computed_again_was_not_offered_again(make: Any) -> None:
         engine.add(f"r{number}", "chat", prompt_tokens=prompt, output_tokens=answer)
     for _ in engine.run():
         pass
-    assert engine.record.preemptions_total > 0
+    preemptions = engine.record.preemptions_total
+    assert preemptions > 0
     cost = cost_of(engine)
-    assert_told(engine, began_s, sum(request_s(cost, *each) for each in sizes))
+    # One token comes each time with what is computed again, without a decode.
+    less_s = preemptions * (request_s(cost, 499, 2) - request_s(cost, 499, 1))
+    assert_told(engine, began_s, sum(request_s(cost, *each) for each in sizes), less_s)
 
 
 def test_what_was_cached_is_not_offered(make: Any) -> None:

@@ -7,7 +7,7 @@ from random import Random
 from statistics import mean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_runtime.policy import Policy, Scope, Stamp, TrafficClass
@@ -70,6 +70,7 @@ def poisson(load: TokenLoad, random: Random, rate_per_s: float, until_s: float) 
     return found
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6), st.floats(10, 50))
 def test_steady_traffic_gives_its_work_each_second(seed: int, rate_per_s: float) -> None:
     found = poisson(TokenLoad(0.0), Random(seed), rate_per_s, 300.0)  # noqa: S311 - no secret

@@ -13,6 +13,7 @@ from headway_runtime.policy import Mode
 from headway_runtime.scheduling.admission.refusal import Refusal, RefusalReason
 from headway_runtime.scheduling.timing.forgetting import MEMORY_S
 from headway_runtime.scheduling.timing.pace import TPOT_MARGIN
+from headway_runtime.scheduling.view import Limits
 from tests.unit.simulation.watched import engine
 
 TIMING = GpuStepTime()
@@ -59,6 +60,17 @@ def test_more_than_can_be_done_is_told_although_it_is_not_done() -> None:
     told = made.report().token_load_ratio
     assert told is not None
     assert told > 1.8
+
+
+def test_answers_are_expected_of_those_that_wait() -> None:
+    sent = [Arrival(0.0, "chat", 100, 21), *(Arrival(5.0, "chat", 100, 21) for _ in range(40))]
+    # Two requests fit, and the others wait.
+    made, _ = engine(*sent, **{**GPU, "ceilings": Limits(8192, 2)})
+    made.run(5.001)
+    report = made.report()
+    assert report.waiting >= 38
+    seen_s = MEMORY_S * (1 - exp(-5 / MEMORY_S))
+    assert report.token_load_ratio == pytest.approx(40 * work_s(100, 21) / seen_s, rel=0.15)
 
 
 def test_what_is_refused_is_not_offered() -> None:
