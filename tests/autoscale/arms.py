@@ -22,7 +22,7 @@ TARGET_LOAD = 0.8
 
 HEADWAY, CLAIRVOYANT = "headway", "clairvoyant"
 HPA_QUEUE, HPA_BUSY = "hpa-queue", "hpa-busy"
-QUEUE_TARGETS = (1, 2, 4, 8)
+QUEUE_TARGETS = (1, 3, 10, 30)
 BUSY_TARGETS = (0.6, 0.7, 0.8, 0.9)
 """More than 0.9 would never be exceeded by more than the controller tolerates."""
 
@@ -60,18 +60,14 @@ def foresee(case: Case, arrivals: Sequence[Arrival]) -> Foreseen:
 def arms(case: Case, foreseen: Foreseen) -> dict[str, Callable[[], Scaler]]:
     """What makes each arm's scaler, by its name."""
     first = foreseen.pods[0]
-    fixed = (math.ceil(fmean(foreseen.pods)), max(foreseen.pods))
+    fixed = math.ceil(fmean(foreseen.pods))
     return {
         HEADWAY: lambda: Headway(case, first),
         CLAIRVOYANT: lambda: Planned(foreseen.pods),
-        **{f"fixed-{pods}": _made(Planned((pods,))) for pods in fixed},
+        f"fixed-{fixed}": lambda: Planned((fixed,)),
         **{f"{HPA_QUEUE}-{target}": _hpa(_waiting, target) for target in QUEUE_TARGETS},
         **{f"{HPA_BUSY}-{target}": _hpa(_busy, target) for target in BUSY_TARGETS},
     }
-
-
-def _made(scaler: Scaler) -> Callable[[], Scaler]:
-    return lambda: scaler
 
 
 def _hpa(metric: Callable[[Told], float], target: float) -> Callable[[], Scaler]:

@@ -29,7 +29,7 @@ class Case:
             in bfloat16. Launching steps, which is the host's work, takes as long as there.
         ttft_ms: promised time to the first token.
         tpot_ms: promised time per output token.
-        minutes: so much of the trace's beginning.
+        minutes: the part of the trace that is taken, from the first of these minutes to the last.
         recorded_s: precision of its arrival times; within it they are spread at random.
     """
 
@@ -39,13 +39,13 @@ class Case:
     slower: float
     ttft_ms: int
     tpot_ms: int
-    minutes: int
+    minutes: tuple[int, int]
     recorded_s: float = 0.0
 
     @property
     def duration_s(self) -> float:
         """Length of the arrival window."""
-        return 60.0 * self.minutes
+        return 60.0 * (self.minutes[1] - self.minutes[0])
 
     @property
     def traffic_class(self) -> TrafficClass:
@@ -77,11 +77,12 @@ class Case:
         """
         chance = Random(seed)  # noqa: S311 - no secret
         rows = fitting(self.read(traces / self.file), MAX_TOKENS)
+        begin_s = 60.0 * self.minutes[0]
         return sorted(
             (
-                _arrival(each, each.arrival_s + self.recorded_s * chance.random())
+                _arrival(each, each.arrival_s - begin_s + self.recorded_s * chance.random())
                 for each in rows
-                if each.arrival_s < self.duration_s
+                if 0 <= each.arrival_s - begin_s < self.duration_s
             ),
             key=lambda each: each.at,
         )
@@ -99,7 +100,7 @@ CASES = (
         slower=10,
         ttft_ms=4000,
         tpot_ms=200,
-        minutes=40,
+        minutes=(20, 36),
     ),
     Case(
         "azure-code",
@@ -108,16 +109,16 @@ CASES = (
         slower=5,
         ttft_ms=4000,
         tpot_ms=200,
-        minutes=40,
+        minutes=(10, 40),
     ),
     Case(
         "mooncake-conversation",
         "mooncake_fast25_conversation.jsonl",
         read_mooncake,
-        slower=4,
+        slower=3,
         ttft_ms=8000,
         tpot_ms=100,
-        minutes=20,
+        minutes=(0, 15),
         recorded_s=3.0,
     ),
 )

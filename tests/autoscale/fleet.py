@@ -1,4 +1,4 @@
-"""The pods of a service: they load, share its requests by chance, and drain when they are removed."""
+"""The pods of a service: they load, share its requests by chance, and drain when they are to go."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Fleet:
         return [answered for pod in pods for answered in pod.answered]
 
     def scale(self, replicas: int) -> None:
-        """Have so many pods: new ones load, and those that go are the newest, unready ones first."""
+        """Have so many pods: new ones load; the newest go, those that load first."""
         while len(self.pods) < replicas:
             self.pods.append(self._new(self.now_s + START_SECONDS))
         while len(self.pods) > replicas:

@@ -78,9 +78,7 @@ class Pod:
         self._engine.run(ready_s)
         self._engine.recorder = self
         self._engine.adopt(
-            Policy(
-                Scope("autoscale"), Stamp(1, 0, 0), mode=Mode.ACT, classes=(case.traffic_class,)
-            )
+            Policy(Scope("autoscale"), Stamp(1, 0, 0), mode=Mode.ACT, classes=(case.traffic_class,))
         )
         self._load = TokenLoad(ready_s)
 

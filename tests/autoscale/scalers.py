@@ -97,9 +97,7 @@ class Headway:
             for each in fleet.ready
         }
         metrics = ServiceMetrics(self._collections, dict(self._histories), Source.PROMETHEUS)
-        seen = replace(
-            self._before, pods=self._pods(fleet), metrics=metrics, scaling=self._scaling
-        )
+        seen = replace(self._before, pods=self._pods(fleet), metrics=metrics, scaling=self._scaling)
         assert seen.spec is not None
         scaled = decide_scaling(seen, seen.spec, now)
         self._scaling = scaled.memory
