@@ -100,7 +100,7 @@ CASES = (
         slower=10,
         ttft_ms=4000,
         tpot_ms=200,
-        minutes=(20, 36),
+        minutes=(10, 40),
     ),
     Case(
         "azure-code",
@@ -109,7 +109,7 @@ CASES = (
         slower=5,
         ttft_ms=4000,
         tpot_ms=200,
-        minutes=(10, 40),
+        minutes=(0, 40),
     ),
     Case(
         "mooncake-conversation",
@@ -118,7 +118,7 @@ CASES = (
         slower=3,
         ttft_ms=8000,
         tpot_ms=100,
-        minutes=(0, 15),
+        minutes=(0, 20),
         recorded_s=3.0,
     ),
 )
