@@ -138,7 +138,9 @@ def _news(snapshot: Snapshot, memory: Scaling) -> Demand | None:
     metrics = snapshot.metrics
     if metrics.collection <= memory.collection or metrics.source is None or metrics.missing:
         return None
-    return read_demand(metrics, [pod.uid for pod in snapshot.pods if pod.ready])
+    # One that drains is ready still, and is asked nothing any more.
+    answering = [pod.uid for pod in snapshot.pods if pod.ready and not pod.deleting]
+    return read_demand(metrics, answering)
 
 
 def _within_bounds(

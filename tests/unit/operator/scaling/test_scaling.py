@@ -195,6 +195,20 @@ def test_without_metrics_all_pods_stay() -> None:
     assert chat.ticks_of([0.1] * 60, silent=1) == [before] * 60
 
 
+def test_pods_that_drain_and_tell_nothing_keep_no_others() -> None:
+    chat = Service()
+    chat.ticks_of([2.0] * 4)
+    draining = [
+        replace(each, uid=f"old-{each.uid}", name=f"old-{each.name}", deleting=True)
+        for each in many(2)
+    ]
+    for _ in range(20):
+        told = metrics_of(chat.ticks + 1, later(chat.ticks * 5 + 5).unix, many(4), 0.2, Told())
+        chat.pods = [*many(chat.replicas), *draining]
+        chat.tick(None, metrics=told)
+    assert chat.replicas == 1
+
+
 def test_the_same_collection_is_decided_about_once() -> None:
     chat = Service()
     chat.tick(5.0)
