@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_operator.api import ConditionType
@@ -278,6 +278,7 @@ def test_engines_that_cannot_tell_leave_everything_as_it_is() -> None:
     assert Service(minReplicas=2).ticks_of([None] * 5) == [2] * 5  # type: ignore[list-item]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1), st.booleans()), min_size=1, max_size=60),
     st.integers(1, 5),
