@@ -100,7 +100,7 @@ def _wanted(
     if known.rising >= TICKS_TO_RISE:
         return min(outlook.pods(), most_at_once(replicas)), f"More work: {outlook}"
     watched = known.since <= now.unix - scaling.stabilization_seconds
-    fewer = most_needed(known.needed)
+    fewer = max(most_needed(known.needed), outlook.pods(CAUTION))
     if watched and outlook.demand.is_complete and known.missed == 0 and fewer < replicas:
         return fewer, f"No more needed for {scaling.stabilization_seconds} s: {outlook}"
     return replicas, ""
@@ -111,7 +111,8 @@ def _needed_lately(
 ) -> tuple[Needed, ...]:
     since = now.unix - scaling.stabilization_seconds
     recent = (each for each in memory.needed if each.at > since)
-    return (*recent, Needed(now.unix, outlook.pods(CAUTION)))
+    # What was forecast and did not come was not needed.
+    return (*recent, Needed(now.unix, outlook.pods_now(CAUTION)))
 
 
 def _misses(

@@ -23,7 +23,7 @@ from headway_operator.observe.engine_metrics.sample import (
     Source,
 )
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.scaling import Scaling
+from headway_operator.observe.scaling import LoadPoint, Scaling
 from headway_operator.observe.snapshot import Snapshot
 from tests.unit.operator.samples import NOW, later, pod, ready_pod, service, settled, snapshot, spec
 
@@ -165,6 +165,23 @@ def test_pods_go_when_they_were_not_needed_for_a_while() -> None:
     assert fell[:10] == [4] * 10
     assert fell[-1] == 1
     assert chat.events[-1].startswith("Replicas 4 -> 1: No more needed for 60 s: ")
+
+
+def test_growth_that_did_not_go_on_keeps_no_pods() -> None:
+    chat = Service(stabilizationSeconds=60)
+    # Up to 1.0 within a minute, and there it stays: two pods do, with caution.
+    chat.ticks_of([0.3 + 0.7 * tick / 12 for tick in range(13)])
+    assert chat.replicas > 2
+    # The growth is seen for two minutes, and what was needed since for one.
+    assert chat.ticks_of([1.0] * 24)[-1] == 2
+
+
+def test_pods_stay_that_growing_load_will_need() -> None:
+    chat = Service()
+    ramp = tuple(LoadPoint(NOW.unix - 55 + 5 * tick, 0.1 + 0.03 * tick) for tick in range(12))
+    chat.scaling = Scaling(3, NOW.unix - 1000, OPERATOR_EPOCH, loads=ramp)
+    # One pod is enough for 0.46, and 0.82 in a minute takes two.
+    assert chat.tick(0.46) == 2
 
 
 def test_load_that_swings_around_a_boundary_does_not_flap() -> None:
