@@ -60,6 +60,17 @@ def test_growth_is_carried_on() -> None:
     assert forecast(loads, 0) == pytest.approx(1.4)
 
 
+def test_what_rises_by_chance_does_not_grow() -> None:
+    swinging = points(1.0, 0.8, 1.1, 0.9, 1.2, 0.8, 1.1, 1.0, 1.2, 0.9, 1.15, 1.1)
+    assert forecast(swinging, 60) == 1.1
+
+
+def test_growth_beyond_chance_is_carried_on_with_caution() -> None:
+    swinging = points(*(1.0 + 0.1 * tick + 0.1 * (-1) ** tick for tick in range(12)))
+    # 0.02 a second, were it sure.
+    assert 2.0 + 0.6 < forecast(swinging, 60) < 2.0 + 1.2
+
+
 def test_a_few_points_tell_no_growth() -> None:
     assert forecast(points(1.0, 2.0, 3.0), 60) == 3.0
     assert forecast(points(1.0, 2.0, 3.0, 4.0, every=1.0), 60) == 4.0
