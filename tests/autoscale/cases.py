@@ -100,7 +100,7 @@ CASES = (
         slower=10,
         ttft_ms=4000,
         tpot_ms=200,
-        minutes=(10, 40),
+        minutes=(16, 38),
     ),
     Case(
         "azure-code",
@@ -118,7 +118,7 @@ CASES = (
         slower=3,
         ttft_ms=8000,
         tpot_ms=100,
-        minutes=(0, 20),
+        minutes=(0, 15),
         recorded_s=3.0,
     ),
 )
