@@ -24,7 +24,12 @@ from headway_operator.decide.scaling.missed import (
     ticks_missed,
 )
 from headway_operator.decide.scaling.outlook import Outlook
-from headway_operator.decide.scaling.replicas import CAUTION, most_at_once, most_needed
+from headway_operator.decide.scaling.replicas import (
+    CAUTION,
+    least_at_once,
+    most_at_once,
+    most_needed,
+)
 from headway_operator.decide.tuning import targets_of
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
@@ -82,7 +87,15 @@ def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant)
         rising=memory.rising + 1 if outlook.pods() > memory.replicas else 0,
     )
     wanted, why = _wanted(known, outlook, spec.scaling, now, adds=adds)
-    return _within_bounds(spec.scaling, memory, known, wanted, why)
+    scaled = _within_bounds(spec.scaling, memory, known, wanted, why)
+    return _noting_removal(scaled, now)
+
+
+def _noting_removal(scaled: Scaled, now: Instant) -> Scaled:
+    """The same, and when pods were removed last."""
+    if scaled.memory is None or scaled.before is None or scaled.before <= scaled.replicas:
+        return scaled
+    return replace(scaled, memory=replace(scaled.memory, removed_at=now.unix))
 
 
 def _outlook(known: Scaling, demand: Demand, scaling: ScalingSpec) -> Outlook:
@@ -100,7 +113,9 @@ def _wanted(
     if known.rising >= TICKS_TO_RISE:
         return min(outlook.pods(), most_at_once(replicas)), f"More work: {outlook}"
     watched = known.since <= now.unix - scaling.stabilization_seconds
-    fewer = max(most_needed(known.needed), outlook.pods(CAUTION))
+    # One removal after the other: a pod that is missed then takes as long to come back.
+    watched = watched and known.removed_at <= now.unix - scaling.forecast_seconds
+    fewer = max(most_needed(known.needed), outlook.pods(CAUTION), least_at_once(replicas))
     if watched and outlook.demand.is_complete and known.missed == 0 and fewer < replicas:
         return fewer, f"No more needed for {scaling.stabilization_seconds} s: {outlook}"
     return replicas, ""

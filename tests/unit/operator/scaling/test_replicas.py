@@ -12,6 +12,7 @@ from headway_operator.decide.scaling.outlook import Outlook
 from headway_operator.decide.scaling.replicas import (
     CAUTION,
     LEAST_ROOM,
+    least_at_once,
     most_at_once,
     most_needed,
     needed,
@@ -100,3 +101,8 @@ def test_the_most_that_was_needed_counts() -> None:
 @pytest.mark.parametrize(("replicas", "most"), [(1, 5), (3, 7), (4, 8), (100, 200)])
 def test_pods_are_added_step_by_step(replicas: int, most: int) -> None:
     assert most_at_once(replicas) == most
+
+
+@pytest.mark.parametrize(("replicas", "least"), [(1, 0), (2, 1), (7, 6), (8, 6), (100, 75)])
+def test_pods_are_removed_step_by_step(replicas: int, least: int) -> None:
+    assert least_at_once(replicas) == least

@@ -160,11 +160,22 @@ def test_pods_go_when_they_were_not_needed_for_a_while() -> None:
     chat = Service()
     chat.ticks_of([2.0] * 4)
     assert chat.replicas == 4
-    fell = chat.ticks_of([0.2] * 20)
+    fell = chat.ticks_of([0.2] * 60)
     # 60 s are 12 ticks, and the load of four is seen for 4 more.
     assert fell[:10] == [4] * 10
     assert fell[-1] == 1
-    assert chat.events[-1].startswith("Replicas 4 -> 1: No more needed for 60 s: ")
+    assert chat.events[1].startswith("Replicas 4 -> 3: No more needed for 60 s: ")
+
+
+def test_pods_go_one_after_the_other_or_a_quarter_at_once() -> None:
+    chat = Service(stabilizationSeconds=0, forecastSeconds=60)
+    chat.ticks_of([5.0] * 4)
+    assert chat.replicas == 9
+    # 60 s are 12 ticks; seven is a quarter less than nine.
+    fell = chat.ticks_of([0.1] * 72)
+    assert fell[:61:12] == [7, 6, 5, 4, 3, 2]
+    assert fell[-1] == 2
+    assert [*dict.fromkeys(fell)] == [7, 6, 5, 4, 3, 2]
 
 
 def test_growth_that_did_not_go_on_keeps_no_pods() -> None:
@@ -223,7 +234,7 @@ def test_pods_that_drain_and_tell_nothing_keep_no_others() -> None:
         told = metrics_of(chat.ticks + 1, later(chat.ticks * 5 + 5).unix, many(4), 0.2, Told())
         chat.pods = [*many(chat.replicas), *draining]
         chat.tick(None, metrics=told)
-    assert chat.replicas == 1
+    assert chat.replicas < 4
 
 
 def test_the_same_collection_is_decided_about_once() -> None:
