@@ -20,6 +20,7 @@ from headway_operator.decide.scaling.missed import (
     TICKS_TO_SETTLE,
     corrected,
     faded,
+    measured_load,
     misses,
     ticks_missed,
 )
@@ -74,10 +75,10 @@ def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant)
         collection=snapshot.metrics.collection,
     )
     outlook = _outlook(known, demand, spec.scaling)
-    missed = ticks_missed(memory.missed, holds=_misses(snapshot, spec, memory, outlook))
+    missed = ticks_missed(memory.missed, holds=_misses(snapshot, spec, known, outlook))
     adds = missed >= TICKS_TO_ADD
     if adds:
-        too_few = corrected(known.correction, demand.engines, outlook.room, memory.replicas)
+        too_few = corrected(known.correction, measured_load(loads), outlook.room, memory.replicas)
         known, missed = replace(known, correction=too_few), -TICKS_TO_SETTLE
         outlook = _outlook(known, demand, spec.scaling)
     known = replace(
@@ -133,9 +134,9 @@ def _needed_lately(
 def _misses(
     snapshot: Snapshot, spec: InferenceServiceSpec, memory: Scaling, outlook: Outlook
 ) -> bool:
-    """Whether objectives are missed by engines that have work and are all there."""
+    """Whether objectives are missed by engines that have work."""
     ready = sum(pod.ready and not pod.deleting for pod in snapshot.pods)
-    is_filled = outlook.demand.engines >= LEAST_FILLED * outlook.room * memory.replicas
+    is_filled = measured_load(memory.loads) >= LEAST_FILLED * outlook.room * memory.replicas
     all_there = ready >= memory.replicas
     return all_there and is_filled and misses(snapshot.metrics, targets_of(spec))
 

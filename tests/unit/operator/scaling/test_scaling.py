@@ -298,6 +298,15 @@ def test_objectives_that_are_missed_by_full_engines_get_another_pod_and_it_gets_
     assert chat.ticks_of([0.1] * 40)[-1] == 1
 
 
+def test_what_waited_for_a_burst_that_is_over_is_held_against_the_burst() -> None:
+    chat = Service()
+    chat.ticks_of([0.58] * 2)
+    assert chat.ticks_of([0.31] * 4, ttft=1.4)[-1] == 2
+    assert chat.scaling is not None
+    # 0.58 were too much for one pod with room for 0.6: that is no reason to count 0.31 twice.
+    assert chat.scaling.correction < 1.05
+
+
 def test_idle_engines_that_miss_objectives_get_no_help_from_more() -> None:
     assert Service().ticks_of([0.1] * 40, ttft=3.0) == [1] * 40
 
