@@ -81,6 +81,11 @@ report-gpu: environment ## RESULTS="results.tar.gz ..." into docs/results/gpu.js
 bench-planner: environment ## what planning costs beside a real vLLM scheduler, into docs/results/planner.json (1 minute)
 	@$(PYTHON) -m tests.scale.planner docs/results/planner.json
 
+TRACES ?= $(HOME)/traces
+.PHONY: bench-autoscale
+bench-autoscale: environment ## replicas by token load against HPAs, simulated, into docs/results/autoscale.json: TRACES=DIR (12 minutes)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) -m tests.autoscale.autoscale docs/results/autoscale.json --traces $(TRACES) $(BENCH)
+
 .PHONY: generate
 generate: environment ## regenerate what is generated: the CRD and the chart's copy of it, the dashboard
 	@$(PYTHON) -m dashboards.service_overview > charts/headway/files/dashboards/service-overview.json

@@ -39,6 +39,7 @@ class Scaling:
         missed: ticks in a row in which objectives were missed although load would fit; below 0
             while the last pod that was added for it has not had its effect yet.
         correction: how much more work there is than engines tell, by objectives that were missed.
+        removed_at: when pods were removed last, as Unix time in seconds.
         collection: number of the collection of metrics that was acted on last.
     """
 
@@ -50,4 +51,5 @@ class Scaling:
     rising: int = 0
     missed: int = 0
     correction: float = 1.0
+    removed_at: float = 0.0
     collection: int = 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import linear_regression
+from math import sqrt
+from statistics import fmean, linear_regression
 
 from headway_operator.observe.scaling import LoadPoint
 
@@ -13,6 +14,10 @@ SEEN_SECONDS = 120.0
 LEAST_POINTS = 4
 LEAST_SPAN_SECONDS = 20.0
 """Fewer points, or closer ones, tell no growth from chance."""
+
+INDEPENDENT_SECONDS = 30.0
+"""What pods tell is a mean over some 15 s, so that points closer than about twice that are as good
+as one."""
 
 MOST_GROWTH = 2.0
 """Nothing is believed to grow by more than this factor."""
@@ -26,8 +31,9 @@ def seen(loads: Sequence[LoadPoint], latest: LoadPoint) -> tuple[LoadPoint, ...]
 def forecast(loads: Sequence[LoadPoint], ahead_seconds: float) -> float:
     """Engine-seconds of work a second in so many seconds, never less than now.
 
-    A straight line through the last points: load that falls is not counted on to go on falling,
-    since too few pods cost more than too many.
+    A straight line through the last points, as much as it rises more than by chance: its standard
+    error is taken off. Load that falls is not counted on to go on falling, since too few pods cost
+    more than too many.
 
     Args:
         loads: at least one point, oldest first.
@@ -36,7 +42,16 @@ def forecast(loads: Sequence[LoadPoint], ahead_seconds: float) -> float:
     now = loads[-1].engines
     if len(loads) < LEAST_POINTS or loads[-1].at - loads[0].at < LEAST_SPAN_SECONDS:
         return now
-    slope, _ = linear_regression(
-        [each.at - loads[0].at for each in loads], [each.engines for each in loads]
-    )
-    return min(max(now, now + slope * ahead_seconds), MOST_GROWTH * now)
+    return min(now + max(0.0, _sure_slope(loads)) * ahead_seconds, MOST_GROWTH * now)
+
+
+def _sure_slope(loads: Sequence[LoadPoint]) -> float:
+    """Slope of the line through the points, less its standard error."""
+    at = [each.at - loads[0].at for each in loads]
+    engines = [each.engines for each in loads]
+    slope, start = linear_regression(at, engines)
+    middle = fmean(at)
+    width = fmean((each - middle) ** 2 for each in at)
+    off = fmean((told - start - slope * each) ** 2 for each, told in zip(at, engines, strict=True))
+    independent = max(1.0, at[-1] / INDEPENDENT_SECONDS)
+    return slope - sqrt(off / width / independent)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headway_operator.decide.retune.class_ratios import worst_tpot, worst_ttft
 from headway_operator.decide.retune.targets import ClassTargets
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
+from headway_operator.observe.scaling import LoadPoint
 
 TICKS_TO_ADD = 4
 """Objectives missed in so many ticks in a row get another pod."""
@@ -18,9 +21,18 @@ MOST_CORRECTION = 3.0
 KEPT_A_TICK = 0.999
 """Half of a correction is forgotten within an hour."""
 
+MEASURED_SECONDS = 30.0
+"""What pods tell of latencies is of so many last seconds: it is held against the most work there was
+in them. A burst that is over is no reason for what it made wait."""
+
 LEAST_FILLED = 0.5
 """Engines that are filled less than this share of their target miss objectives for another reason
 than load, and more of them would miss the same."""
+
+
+def measured_load(loads: Sequence[LoadPoint]) -> float:
+    """The most work that was asked for while the latencies were measured that pods tell now."""
+    return max(each.engines for each in loads if each.at > loads[-1].at - MEASURED_SECONDS)
 
 
 def misses(metrics: ServiceMetrics, classes: tuple[ClassTargets, ...]) -> bool:

@@ -33,8 +33,12 @@ class Outlook:
         return max(LEAST_ROOM, self.target - self.demand.overhead)
 
     def pods(self, caution: float = 1.0) -> int:
-        """Pods that it takes, each filled to that share of what it has room for."""
+        """Pods that it takes soon, each filled to that share of what it has room for."""
         return needed(self.correction * self.ahead, caution * self.room)
+
+    def pods_now(self, caution: float) -> int:
+        """Pods that it takes now, likewise."""
+        return needed(self.correction * self.demand.engines, caution * self.room)
 
     def __str__(self) -> str:
         grows = self.ahead > CLEARLY * self.demand.engines

@@ -19,6 +19,10 @@ MOST_UP_FACTOR = 2
 MOST_UP_PODS = 4
 """In one decision pods are doubled at most, or so many added."""
 
+MOST_DOWN_SHARE = 0.25
+"""In one decision at most this share of pods is removed, or one: after a burst the next one may be
+near, and pods that went take as long as a start to come back."""
+
 
 def needed(engines: float, room: float) -> int:
     """Pods that so much work takes, at least one.
@@ -34,6 +38,11 @@ def needed(engines: float, room: float) -> int:
 def most_at_once(replicas: int) -> int:
     """Most pods that one decision makes of so many."""
     return max(MOST_UP_FACTOR * replicas, replicas + MOST_UP_PODS)
+
+
+def least_at_once(replicas: int) -> int:
+    """Fewest pods that one decision leaves of so many."""
+    return replicas - max(1, int(MOST_DOWN_SHARE * replicas))
 
 
 def most_needed(history: Iterable[Needed]) -> int:

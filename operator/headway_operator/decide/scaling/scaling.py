@@ -20,11 +20,17 @@ from headway_operator.decide.scaling.missed import (
     TICKS_TO_SETTLE,
     corrected,
     faded,
+    measured_load,
     misses,
     ticks_missed,
 )
 from headway_operator.decide.scaling.outlook import Outlook
-from headway_operator.decide.scaling.replicas import CAUTION, most_at_once, most_needed
+from headway_operator.decide.scaling.replicas import (
+    CAUTION,
+    least_at_once,
+    most_at_once,
+    most_needed,
+)
 from headway_operator.decide.tuning import targets_of
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
@@ -69,10 +75,10 @@ def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant)
         collection=snapshot.metrics.collection,
     )
     outlook = _outlook(known, demand, spec.scaling)
-    missed = ticks_missed(memory.missed, holds=_misses(snapshot, spec, memory, outlook))
+    missed = ticks_missed(memory.missed, holds=_misses(snapshot, spec, known, outlook))
     adds = missed >= TICKS_TO_ADD
     if adds:
-        too_few = corrected(known.correction, demand.engines, outlook.room, memory.replicas)
+        too_few = corrected(known.correction, measured_load(loads), outlook.room, memory.replicas)
         known, missed = replace(known, correction=too_few), -TICKS_TO_SETTLE
         outlook = _outlook(known, demand, spec.scaling)
     known = replace(
@@ -82,7 +88,15 @@ def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant)
         rising=memory.rising + 1 if outlook.pods() > memory.replicas else 0,
     )
     wanted, why = _wanted(known, outlook, spec.scaling, now, adds=adds)
-    return _within_bounds(spec.scaling, memory, known, wanted, why)
+    scaled = _within_bounds(spec.scaling, memory, known, wanted, why)
+    return _noting_removal(scaled, now)
+
+
+def _noting_removal(scaled: Scaled, now: Instant) -> Scaled:
+    """The same, and when pods were removed last."""
+    if scaled.memory is None or scaled.before is None or scaled.before <= scaled.replicas:
+        return scaled
+    return replace(scaled, memory=replace(scaled.memory, removed_at=now.unix))
 
 
 def _outlook(known: Scaling, demand: Demand, scaling: ScalingSpec) -> Outlook:
@@ -100,7 +114,9 @@ def _wanted(
     if known.rising >= TICKS_TO_RISE:
         return min(outlook.pods(), most_at_once(replicas)), f"More work: {outlook}"
     watched = known.since <= now.unix - scaling.stabilization_seconds
-    fewer = most_needed(known.needed)
+    # One removal after the other: a pod that is missed then takes as long to come back.
+    watched = watched and known.removed_at <= now.unix - scaling.forecast_seconds
+    fewer = max(most_needed(known.needed), outlook.pods(CAUTION), least_at_once(replicas))
     if watched and outlook.demand.is_complete and known.missed == 0 and fewer < replicas:
         return fewer, f"No more needed for {scaling.stabilization_seconds} s: {outlook}"
     return replicas, ""
@@ -111,15 +127,16 @@ def _needed_lately(
 ) -> tuple[Needed, ...]:
     since = now.unix - scaling.stabilization_seconds
     recent = (each for each in memory.needed if each.at > since)
-    return (*recent, Needed(now.unix, outlook.pods(CAUTION)))
+    # What was forecast and did not come was not needed.
+    return (*recent, Needed(now.unix, outlook.pods_now(CAUTION)))
 
 
 def _misses(
     snapshot: Snapshot, spec: InferenceServiceSpec, memory: Scaling, outlook: Outlook
 ) -> bool:
-    """Whether objectives are missed by engines that have work and are all there."""
+    """Whether objectives are missed by engines that have work."""
     ready = sum(pod.ready and not pod.deleting for pod in snapshot.pods)
-    is_filled = outlook.demand.engines >= LEAST_FILLED * outlook.room * memory.replicas
+    is_filled = measured_load(memory.loads) >= LEAST_FILLED * outlook.room * memory.replicas
     all_there = ready >= memory.replicas
     return all_there and is_filled and misses(snapshot.metrics, targets_of(spec))
 
@@ -138,7 +155,9 @@ def _news(snapshot: Snapshot, memory: Scaling) -> Demand | None:
     metrics = snapshot.metrics
     if metrics.collection <= memory.collection or metrics.source is None or metrics.missing:
         return None
-    return read_demand(metrics, [pod.uid for pod in snapshot.pods if pod.ready])
+    # One that drains is ready still, and is asked nothing any more.
+    answering = [pod.uid for pod in snapshot.pods if pod.ready and not pod.deleting]
+    return read_demand(metrics, answering)
 
 
 def _within_bounds(

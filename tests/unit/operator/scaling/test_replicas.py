@@ -12,6 +12,7 @@ from headway_operator.decide.scaling.outlook import Outlook
 from headway_operator.decide.scaling.replicas import (
     CAUTION,
     LEAST_ROOM,
+    least_at_once,
     most_at_once,
     most_needed,
     needed,
@@ -60,6 +61,17 @@ def test_growth_is_carried_on() -> None:
     assert forecast(loads, 0) == pytest.approx(1.4)
 
 
+def test_what_rises_by_chance_does_not_grow() -> None:
+    swinging = points(1.0, 0.8, 1.1, 0.9, 1.2, 0.8, 1.1, 1.0, 1.2, 0.9, 1.15, 1.1)
+    assert forecast(swinging, 60) == 1.1
+
+
+def test_growth_beyond_chance_is_carried_on_with_caution() -> None:
+    swinging = points(*(1.0 + 0.1 * tick + 0.1 * (-1) ** tick for tick in range(12)))
+    # 0.02 a second, were it sure.
+    assert 2.0 + 0.6 < forecast(swinging, 60) < 2.0 + 1.2
+
+
 def test_a_few_points_tell_no_growth() -> None:
     assert forecast(points(1.0, 2.0, 3.0), 60) == 3.0
     assert forecast(points(1.0, 2.0, 3.0, 4.0, every=1.0), 60) == 4.0
@@ -89,3 +101,8 @@ def test_the_most_that_was_needed_counts() -> None:
 @pytest.mark.parametrize(("replicas", "most"), [(1, 5), (3, 7), (4, 8), (100, 200)])
 def test_pods_are_added_step_by_step(replicas: int, most: int) -> None:
     assert most_at_once(replicas) == most
+
+
+@pytest.mark.parametrize(("replicas", "least"), [(1, 0), (2, 1), (7, 6), (8, 6), (100, 75)])
+def test_pods_are_removed_step_by_step(replicas: int, least: int) -> None:
+    assert least_at_once(replicas) == least

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_operator.api import ConditionType
@@ -23,7 +23,7 @@ from headway_operator.observe.engine_metrics.sample import (
     Source,
 )
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.scaling import Scaling
+from headway_operator.observe.scaling import LoadPoint, Scaling
 from headway_operator.observe.snapshot import Snapshot
 from tests.unit.operator.samples import NOW, later, pod, ready_pod, service, settled, snapshot, spec
 
@@ -160,11 +160,39 @@ def test_pods_go_when_they_were_not_needed_for_a_while() -> None:
     chat = Service()
     chat.ticks_of([2.0] * 4)
     assert chat.replicas == 4
-    fell = chat.ticks_of([0.2] * 20)
+    fell = chat.ticks_of([0.2] * 60)
     # 60 s are 12 ticks, and the load of four is seen for 4 more.
     assert fell[:10] == [4] * 10
     assert fell[-1] == 1
-    assert chat.events[-1].startswith("Replicas 4 -> 1: No more needed for 60 s: ")
+    assert chat.events[1].startswith("Replicas 4 -> 3: No more needed for 60 s: ")
+
+
+def test_pods_go_one_after_the_other_or_a_quarter_at_once() -> None:
+    chat = Service(stabilizationSeconds=0, forecastSeconds=60)
+    chat.ticks_of([5.0] * 4)
+    assert chat.replicas == 9
+    # 60 s are 12 ticks; seven is a quarter less than nine.
+    fell = chat.ticks_of([0.1] * 72)
+    assert fell[:61:12] == [7, 6, 5, 4, 3, 2]
+    assert fell[-1] == 2
+    assert [*dict.fromkeys(fell)] == [7, 6, 5, 4, 3, 2]
+
+
+def test_growth_that_did_not_go_on_keeps_no_pods() -> None:
+    chat = Service(stabilizationSeconds=60)
+    # Up to 1.0 within a minute, and there it stays: two pods do, with caution.
+    chat.ticks_of([0.3 + 0.7 * tick / 12 for tick in range(13)])
+    assert chat.replicas > 2
+    # The growth is seen for two minutes, and what was needed since for one.
+    assert chat.ticks_of([1.0] * 24)[-1] == 2
+
+
+def test_pods_stay_that_growing_load_will_need() -> None:
+    chat = Service()
+    ramp = tuple(LoadPoint(NOW.unix - 55 + 5 * tick, 0.1 + 0.03 * tick) for tick in range(12))
+    chat.scaling = Scaling(3, NOW.unix - 1000, OPERATOR_EPOCH, loads=ramp)
+    # One pod is enough for 0.46, and 0.82 in a minute takes two.
+    assert chat.tick(0.46) == 2
 
 
 def test_load_that_swings_around_a_boundary_does_not_flap() -> None:
@@ -193,6 +221,20 @@ def test_without_metrics_all_pods_stay() -> None:
         assert chat.tick(None, metrics=silent) == before
     # Nor is what is told too little when some pods tell nothing.
     assert chat.ticks_of([0.1] * 60, silent=1) == [before] * 60
+
+
+def test_pods_that_drain_and_tell_nothing_keep_no_others() -> None:
+    chat = Service()
+    chat.ticks_of([2.0] * 4)
+    draining = [
+        replace(each, uid=f"old-{each.uid}", name=f"old-{each.name}", deleting=True)
+        for each in many(2)
+    ]
+    for _ in range(20):
+        told = metrics_of(chat.ticks + 1, later(chat.ticks * 5 + 5).unix, many(4), 0.2, Told())
+        chat.pods = [*many(chat.replicas), *draining]
+        chat.tick(None, metrics=told)
+    assert chat.replicas < 4
 
 
 def test_the_same_collection_is_decided_about_once() -> None:
@@ -269,6 +311,15 @@ def test_objectives_that_are_missed_by_full_engines_get_another_pod_and_it_gets_
     assert chat.ticks_of([0.1] * 40)[-1] == 1
 
 
+def test_what_waited_for_a_burst_that_is_over_is_held_against_the_burst() -> None:
+    chat = Service()
+    chat.ticks_of([0.58] * 2)
+    assert chat.ticks_of([0.31] * 4, ttft=1.4)[-1] == 2
+    assert chat.scaling is not None
+    # 0.58 were too much for one pod with room for 0.6: that is no reason to count 0.31 twice.
+    assert chat.scaling.correction < 1.05
+
+
 def test_idle_engines_that_miss_objectives_get_no_help_from_more() -> None:
     assert Service().ticks_of([0.1] * 40, ttft=3.0) == [1] * 40
 
@@ -277,6 +328,7 @@ def test_engines_that_cannot_tell_leave_everything_as_it_is() -> None:
     assert Service(minReplicas=2).ticks_of([None] * 5) == [2] * 5  # type: ignore[list-item]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1), st.booleans()), min_size=1, max_size=60),
     st.integers(1, 5),

@@ -1,0 +1,68 @@
+"""What the runs come to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.autoscale.arms import CLAIRVOYANT, HEADWAY
+from tests.autoscale.figures import Summary, best_hpa, compared, summary, worst
+from tests.autoscale.report import page
+from tests.autoscale.simulation import Outcome
+
+OUTCOME = Outcome(0.99, 4.0, 0.5, 2.0, 10, (3, 4))
+
+
+def arm(attainment: float, gpu_hours: float) -> Summary:
+    return summary([replace(OUTCOME, attainment=attainment, gpu_hours=gpu_hours)])
+
+
+ARMS = {
+    HEADWAY: arm(0.98, 4.0),
+    CLAIRVOYANT: arm(0.99, 3.2),
+    "fixed-2": arm(1.0, 1.0),
+    "hpa-queue-1": arm(0.99, 8.0),
+    "hpa-queue-4": arm(0.98, 6.0),
+    "hpa-busy-0.8": arm(0.97, 2.0),
+}
+
+
+def test_the_best_hpa_is_the_cheapest_that_attains_as_much() -> None:
+    assert best_hpa(ARMS) == "hpa-queue-4"
+    assert best_hpa(ARMS, "hpa-busy") == "hpa-busy-0.8"
+
+
+def test_if_none_attains_as_much_it_is_the_one_that_attains_most() -> None:
+    assert best_hpa(ARMS | {HEADWAY: arm(0.999, 4.0)}) == "hpa-queue-1"
+
+
+def test_ours_is_compared_with_the_best_and_the_worst_trace_counts() -> None:
+    found = compared(ARMS)
+    assert found["attainment_minus_hpa"] == 0.0
+    assert found["gpu_hours_ratio_vs_hpa"] == pytest.approx(4 / 6, abs=1e-3)
+    assert found["attainment_minus_clairvoyant"] == -0.01
+    assert found["gpu_hours_ratio_vs_clairvoyant"] == 1.25
+    better = {**found, "attainment_minus_hpa": 0.2, "gpu_hours_ratio_vs_hpa": 0.9}
+    assert worst([found, better])["attainment_minus_hpa"] == 0.0
+    assert worst([found, better])["gpu_hours_ratio_vs_hpa"] == 0.9
+
+
+def test_a_run_whose_requests_never_came_is_not_averaged_away() -> None:
+    found = summary([OUTCOME, replace(OUTCOME, ttft_p99_s=None, attainment=0.97)])
+    assert found.ttft_p99_s is None
+    assert found.ttft_p50_s == 0.5
+    assert found.attainment == pytest.approx(0.98)
+
+
+def test_the_page_shows_every_arm_and_marks_the_best_hpa() -> None:
+    about = {"requests": 9, "minutes": [0, 2], "slower": 5, "ttft_ms": 1000, "tpot_ms": 100}
+    trace = {
+        "about": about,
+        **compared(ARMS),
+        "needed_by_minute": [2, 3],
+        "arms": {name: each.as_figures() for name, each in ARMS.items()},
+    }
+    text = page({"traces": {"chat": trace}})
+    assert "| **hpa-queue-4** | 98.00 | 6.00 | 0.50 | 2.00 | 10 |" in text
+    assert all(name in text for name in ARMS)
