@@ -20,8 +20,9 @@ METRICS_PORT = 8901
 SLOTS = 2
 KEYS = {"many": "a key of the tenant with many streams", "few": "a key of the other one"}
 REFUSED = "headway_refused_requests_total{class=interactive,reason=ObjectiveUnmet}"
-REFUSALS = 500
-"""So many that those under way when a busy machine stands still, one of each stream, are few."""
+REFUSALS = 25
+SLOW_REFUSALS = 2
+"""So many may be under way when a busy machine stands still."""
 ANSWERS_BEFORE, ANSWERS = 10, 60
 
 
@@ -83,7 +84,7 @@ def test_who_would_wait_too_long_is_told_so_at_once(shedding: Service, api_url: 
                 enough = served and refused >= REFUSALS
                 return "" if enough else f"{served} served, {refused} refused"
 
-            await until(lacking, timeout_s=120)
+            await until(lacking, timeout_s=240)
         return load
 
     before = refused_in(shedding, api_url)
@@ -94,7 +95,7 @@ def test_who_would_wait_too_long_is_told_so_at_once(shedding: Service, api_url: 
     # At once: not after the time in which others are served.
     quickest_s = min(each.ended_s - each.begun_s for each in served)
     slow = [each for each in refused if each.ended_s - each.begun_s > quickest_s]
-    assert len(slow) <= len(refused) / 20
+    assert len(slow) <= max(SLOW_REFUSALS, len(refused) / 20)
     wait_until(
         lambda: refused_in(shedding, api_url) - before,
         lambda counted: counted >= len(refused),
