@@ -17,7 +17,7 @@ def ready(facts: Facts) -> Verdict:
 
 
 def model_loaded(facts: Facts) -> Verdict:
-    """Whether the engines of all wanted pods have loaded the model."""
+    """Whether the engines of all pods there must be have loaded the model."""
     return first((*FUNDAMENTAL, _no_replicas, _all_loaded, broken, _loading), facts)
 
 
@@ -61,10 +61,11 @@ def _starting(facts: Facts) -> Verdict:
 
 
 def _all_loaded(facts: Facts) -> Verdict | None:
-    if facts.loaded < facts.wanted:
+    if facts.loaded < facts.least:
         return None
+    loaded = min(facts.loaded, facts.wanted)
     return Verdict(
-        "True", "ModelLoaded", f"{facts.wanted} of {facts.wanted} engines have loaded the model"
+        "True", "ModelLoaded", f"{loaded} of {facts.wanted} engines have loaded the model"
     )
 
 

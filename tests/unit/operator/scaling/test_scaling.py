@@ -327,6 +327,7 @@ def test_pods_that_are_added_for_load_and_cannot_start_are_told_and_take_no_read
     assert limited(plan) == ("True", "InsufficientGPU")
     assert condition(plan, "Ready")[:2] == ("True", "PodsReady")
     assert condition(plan, "Ready")[2] == "1 of 2 pods answer requests"
+    assert condition(plan, "ModelLoaded")[0] == "True"
     assert condition(plan, "Progressing")[0] == "True"
 
 
