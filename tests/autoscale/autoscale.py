@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.autoscale.arms import Foreseen, arms, foresee
 from tests.autoscale.cases import CASES, Case
-from tests.autoscale.figures import compared, summary, worst
+from tests.autoscale.figures import Summary, as_one_setting, compared, summary, worst
 from tests.autoscale.report import page
 from tests.autoscale.scalers import TICK_SECONDS
 from tests.autoscale.simulation import SERIES_SECONDS, Outcome, simulate
@@ -57,17 +57,39 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="%(default)s")
     arguments = parser.parse_args()
     found = _measured(arguments.traces, arguments.seeds, arguments.processes)
-    traces = {
-        case.name: _figures(case, arguments.traces, found[number])
-        for number, case in enumerate(CASES)
-    }
-    figures = {**worst(list(traces.values())), "seeds": arguments.seeds, "traces": traces}
-    command = f'make bench-autoscale TRACES=DIR BENCH="--seeds {arguments.seeds}"'
-    with contextlib.redirect_stdout(io.StringIO()):
-        results.write(arguments.file, command, {}, figures)
-    arguments.file.with_suffix(".md").write_text(page(figures))
-    print({name: value for name, value in figures.items() if name != "traces"})
+    write(arguments.file, arguments.traces, found, arguments.seeds)
     return 0
+
+
+def write(
+    file: Path, folder: Path, found: Mapping[int, Mapping[str, Sequence[Outcome]]], seeds: int
+) -> None:
+    """Write the results file and its page.
+
+    Args:
+        file: the results file.
+        folder: of the public traces.
+        found: outcomes by case and arm, one of each seed.
+        seeds: how many there are.
+    """
+    summaries = [
+        {name: summary(each) for name, each in found[number].items()}
+        for number in range(len(CASES))
+    ]
+    traces = {
+        case.name: _figures(case, folder, arms) for case, arms in zip(CASES, summaries, strict=True)
+    }
+    figures = {
+        **worst(list(traces.values())),
+        "seeds": seeds,
+        "vs_one_hpa_for_all_traces": as_one_setting(summaries),
+        "traces": traces,
+    }
+    command = f'make bench-autoscale TRACES=DIR BENCH="--seeds {seeds}"'
+    with contextlib.redirect_stdout(io.StringIO()):
+        results.write(file, command, {}, figures)
+    file.with_suffix(".md").write_text(page(figures))
+    print({name: value for name, value in figures.items() if name != "traces"})
 
 
 def _measured(
@@ -104,20 +126,19 @@ def _foreseen(case: Case, traces: Path) -> Foreseen:
     return foresee(case, case.arrivals(traces, seed=1))
 
 
-def _figures(case: Case, traces: Path, outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
-    summaries = {name: summary(each) for name, each in outcomes.items()}
-    foreseen = _foreseen(case, traces)
+def _figures(case: Case, folder: Path, arms: Mapping[str, Summary]) -> dict[str, Any]:
+    foreseen = _foreseen(case, folder)
     return {
         "about": {
-            "requests": len(case.arrivals(traces, seed=1)),
+            "requests": len(case.arrivals(folder, seed=1)),
             "minutes": case.minutes,
             "slower": case.slower,
             "ttft_ms": case.ttft_ms,
             "tpot_ms": case.tpot_ms,
         },
-        **compared(summaries),
+        **compared(arms),
         "needed_by_minute": foreseen.needed[:: int(SERIES_SECONDS / TICK_SECONDS)],
-        "arms": {name: each.as_figures() for name, each in summaries.items()},
+        "arms": {name: each.as_figures() for name, each in arms.items()},
     }
 
 

@@ -100,6 +100,28 @@ def worst(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
+def as_one_setting(traces: Sequence[Mapping[str, Summary]]) -> dict[str, dict[str, float]]:
+    """Ours against each HPA with one target for all traces, as ours has one setting."""
+    ours = [each[HEADWAY] for each in traces]
+    names = [name for name in traces[0] if name.startswith("hpa-")]
+    return {
+        name: {
+            "worst_attainment_minus": round(
+                min(
+                    our.attainment - arms[name].attainment
+                    for our, arms in zip(ours, traces, strict=True)
+                ),
+                4,
+            ),
+            "gpu_hours_ratio": round(
+                sum(each.gpu_hours for each in ours) / sum(arms[name].gpu_hours for arms in traces),
+                3,
+            ),
+        }
+        for name in names
+    }
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [each for each in values if each is not None]
     return fmean(known) if len(known) == len(values) else None

@@ -20,6 +20,7 @@ def page(figures: Mapping[str, Any]) -> str:
         "# Pods by token load, against a HorizontalPodAutoscaler",
         _HEAD,
         *(_trace(name, each) for name, each in figures["traces"].items()),
+        _one_setting(figures["vs_one_hpa_for_all_traces"]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -62,6 +63,15 @@ def _over_time(found: Mapping[str, Any]) -> str:
     minutes = range(0, len(series[0][1]), _EVERY_MINUTES)
     rows = [[name, *(str(values[minute]) for minute in minutes)] for name, values in series]
     return _table(["minute", *map(str, minutes)], rows)
+
+
+def _one_setting(found: Mapping[str, Mapping[str, float]]) -> str:
+    rows = [
+        [name, f"{100 * each['worst_attainment_minus']:+.2f}", f"{each['gpu_hours_ratio']:.2f}"]
+        for name, each in found.items()
+    ]
+    header = ["HPA", "worst attainment of ours minus its, points", "our GPU-hours / its"]
+    return f"## One setting for all traces\n\n{_table(header, rows)}"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.autoscale.arms import CLAIRVOYANT, HEADWAY
-from tests.autoscale.figures import Summary, best_hpa, compared, summary, worst
+from tests.autoscale.figures import Summary, as_one_setting, best_hpa, compared, summary, worst
 from tests.autoscale.report import page
 from tests.autoscale.simulation import Outcome
 
@@ -48,6 +48,12 @@ def test_ours_is_compared_with_the_best_and_the_worst_trace_counts() -> None:
     assert worst([found, better])["gpu_hours_ratio_vs_hpa"] == 0.9
 
 
+def test_one_setting_is_held_against_one_target_for_all_traces() -> None:
+    dear = ARMS | {HEADWAY: arm(0.95, 8.0), "hpa-queue-1": arm(0.97, 8.0)}
+    found = as_one_setting([ARMS, dear])["hpa-queue-1"]
+    assert found == {"worst_attainment_minus": -0.02, "gpu_hours_ratio": 12 / 16}
+
+
 def test_a_run_whose_requests_never_came_is_not_averaged_away() -> None:
     found = summary([OUTCOME, replace(OUTCOME, ttft_p99_s=None, attainment=0.97)])
     assert found.ttft_p99_s is None
@@ -63,6 +69,6 @@ def test_the_page_shows_every_arm_and_marks_the_best_hpa() -> None:
         "needed_by_minute": [2, 3],
         "arms": {name: each.as_figures() for name, each in ARMS.items()},
     }
-    text = page({"traces": {"chat": trace}})
+    text = page({"traces": {"chat": trace}, "vs_one_hpa_for_all_traces": as_one_setting([ARMS])})
     assert "| **hpa-queue-4** | 98.00 | 6.00 | 0.50 | 2.00 | 10 |" in text
     assert all(name in text for name in ARMS)

@@ -23,7 +23,7 @@ KEPT_A_TICK = 0.999
 
 MEASURED_SECONDS = 30.0
 """What pods tell of latencies is of so many last seconds: it is held against the most work there
-was in them. A burst that is over is no reason for what it made wait."""
+was in them, so that what waited for a burst does not speak against the load after it."""
 
 LEAST_FILLED = 0.5
 """Engines that are filled less than this share of their target miss objectives for another reason
