@@ -14,8 +14,8 @@ from tests.autoscale import clairvoyant
 from tests.autoscale.cases import Case
 from tests.autoscale.fleet import START_SECONDS
 from tests.autoscale.pod import Told
+from tests.autoscale.request_work import overhead_ratio
 from tests.autoscale.scalers import TICK_SECONDS, Headway, Hpa, Planned, Scaler
-from tests.autoscale.token_load import overhead_ratio
 
 TARGET_LOAD = 0.8
 """The operator's default, for the clairvoyant as well."""

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from headway_runtime.executors.simulated.request import Arrival
+from headway_runtime.scheduling.timing.forgetting import MEMORY_S
 from headway_runtime.scheduling.timing.step_time_model import Coefficients
-from tests.autoscale.token_load import MEMORY_S, answer_seconds, prompt_seconds
+from tests.autoscale.request_work import answer_seconds, prompt_seconds
 
 
 def work_per_second(

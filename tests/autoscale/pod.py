@@ -15,9 +15,9 @@ from headway_runtime.executors.simulated.request import Arrival, Request
 from headway_runtime.policy import Mode, Policy, Scope, Stamp
 from headway_runtime.scheduling.admission.refusal import Refusal
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.token_load import TokenLoad
 from headway_runtime.scheduling.view import Limits
 from tests.autoscale.cases import Case
-from tests.autoscale.token_load import TokenLoad, overhead_ratio
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,13 @@ class Pod:
         )
         self._engine.run(ready_s)
         self._engine.recorder = self
-        self._engine.adopt(
-            Policy(Scope("autoscale"), Stamp(1, 0, 0), mode=Mode.ACT, classes=(case.traffic_class,))
+        policy = Policy(
+            Scope("autoscale"), Stamp(1, 0, 0), mode=Mode.ACT, classes=(case.traffic_class,)
         )
+        self._engine.adopt(policy)
+        # The engine's own began with the simulation, not when the pod was ready.
         self._load = TokenLoad(ready_s)
+        self._load.adopt(policy)
 
     def send(self, arrival: Arrival) -> None:
         """A request comes."""
@@ -95,20 +98,21 @@ class Pod:
     def tell(self, now_s: float) -> Told:
         """What its metrics say."""
         report = self._engine.report()
-        cost = self._model.mixed
-        load = self._load.ratio(cost, report.waiting, now_s)
-        return Told(report, load, overhead_ratio(cost, self._promised))
+        work = self._load.work_ratio(now_s, self._model, report.waiting)
+        return Told(report, work, self._load.overhead_ratio(self._model))
 
     def received(self, request: Request) -> None:
         """A request was let in."""
-        self._load.arrived(request.arrival.prompt_tokens, request.arrival.at)
+        arrival = request.arrival
+        self._load.arrived(request.request_id, arrival.prompt_tokens, arrival.at)
 
     def refused(self, arrival: Arrival, number: int, refusal: Refusal) -> None:
         """Nobody is refused: there is no door."""
 
     def launched(self, launched: Launched, waiting: int) -> None:  # noqa: ARG002 - asked for when it is told
         """A step was launched."""
-        self._load.stepped(launched.step, launched.scheduled_s)
+        step = launched.step
+        self._load.stepped(step.decodes, step.decode_context, launched.scheduled_s)
 
     def token(self, request: Request, now_s: float) -> None:
         """A request got a token."""
@@ -116,7 +120,7 @@ class Pod:
             return
         self.open -= 1
         self.ended_s = now_s
-        self._load.ended(request.produced)
+        self._load.ended(request.request_id, request.produced)
         first_s = now_s if request.first_token_at is None else request.first_token_at
         ttft_s = first_s - request.arrival.at
         self.answered.append(Answered(ttft_s, attained(request, self._promised, now_s)))

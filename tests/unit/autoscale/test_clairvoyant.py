@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headway_runtime.executors.simulated.request import Arrival
 from headway_runtime.scheduling.timing.step_time_model import Coefficients
 from tests.autoscale.clairvoyant import averaged, pods_needed, schedule, work_per_second
-from tests.autoscale.token_load import answer_seconds, prompt_seconds
+from tests.autoscale.request_work import answer_seconds, prompt_seconds
 
 COST = Coefficients(0.01, 1e-3, 1e-2, 1e-5, 1e-7)
 START = 3
