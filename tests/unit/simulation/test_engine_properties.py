@@ -70,6 +70,16 @@ def test_stock_engines_lose_nobody(
     assert all(each.step.tokens <= budget for each in watch.steps)
 
 
+def test_two_that_came_at_one_time_do_not_take_each_others_blocks_for_ever() -> None:
+    chat, batch = (0.0, "chat", 1, 1, 0), (0.0, "batch", 800, 22, 219)
+    later = ((0.2, "chat", 551, 5, 106), (0.34, "chat", 32, 19, 438), (0.4, "chat", 1, 1, 0))
+    last = ((0.63, "chat", 281, 32, 73), (0.97, "chat", 725, 35, 84))
+    sent = [Arrival(*each) for each in (chat, chat, chat, batch, batch, *later, *last)]
+    by_priority = EngineOptions({"chat": 0, "batch": 1}, 64, None, reserve_full_prompt=False)
+    made, watch = engine(*sent, options=by_priority, blocks=78, ceilings=Limits(353, 6))
+    check(made, watch, sent)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     requests, st.integers(78, 200), st.integers(32, 2000), st.integers(1, 16), st.integers(1, 40)

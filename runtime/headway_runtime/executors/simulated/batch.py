@@ -105,10 +105,14 @@ class Batch:
         priorities = self._options.priorities
         if priorities is None:
             return self.running[-1]
-        return max(
-            self.running,
-            key=lambda each: (priorities.get(each.arrival.class_name, 0), each.arrival.at),
-        )
+
+        def rank(each: Request) -> tuple[int, float, int]:
+            # Arrivals at one time have an order too: two requests that are each other's victims in
+            # turn would never end.
+            priority = priorities.get(each.arrival.class_name, 0)
+            return priority, each.arrival.at, int(each.request_id)
+
+        return max(self.running, key=rank)
 
     def _admit(self, limits: Limits, waiting: WaitingQueue, step: Step, longest: int) -> None:
         if not self.running:
