@@ -22,7 +22,8 @@ MODEL = "smollm2"
 METRICS_PORT = 8901
 READY_TIMEOUT_S = 600
 FIRST_TOKEN_TIMEOUT_S = 30
-MIXED_LOAD_SECONDS = 70
+TIGHT_TPOT_MILLISECONDS = 40
+"""Less than two cores need for a token beside batch work, whatever stands in a step."""
 SHADOW_SECONDS = 30
 SETTINGS = ({"maxBatchSize": 4, "tokenBudget": 64}, {"maxBatchSize": 16, "tokenBudget": 512})
 
@@ -84,12 +85,38 @@ def run() -> None:
         with chapter(5, "The running engine is retuned by hand, without a restart"):
             asyncio.run(retune_under_load(service, api_url, base_url))
         with chapter(6, "The loop closes: the operator retunes it from Prometheus, every 5 s"):
-            asyncio.run(mixed_load.show(service, base_url, MIXED_LOAD_SECONDS))
+            asyncio.run(mixed_load.show(service, base_url, *scenes(service)))
         with chapter(7, "The same in mode Shadow: what would have been done, and is not"):
             service.patch({"spec": {"scheduling": {"mode": "Shadow"}}})
-            asyncio.run(mixed_load.show(service, base_url, SHADOW_SECONDS))
+            asyncio.run(mixed_load.show(service, base_url, mixed_load.Scene(SHADOW_SECONDS)))
             service.patch({"spec": {"scheduling": {"mode": "Act"}}})
     say_where_to_look(cluster)
+
+
+def scenes(service: Service) -> Iterator[mixed_load.Scene]:
+    """A target that is kept, one that cannot be, and the first one again."""
+    declared = service.read()["spec"]["classes"]
+    tight = [
+        {**each, "tpotMilliseconds": TIGHT_TPOT_MILLISECONDS}
+        if each["name"] == mixed_load.INTERACTIVE
+        else each
+        for each in declared
+    ]
+    tpot = next(each["tpotMilliseconds"] for each in declared if "tpotMilliseconds" in each)
+    yield mixed_load.Scene(
+        24, text=f"{tpot} ms a token: each step is kept short enough, and limits stay as declared"
+    )
+    yield mixed_load.Scene(
+        50,
+        {"classes": tight},
+        f"kubectl patch {KIND} chat: tpotMilliseconds {TIGHT_TPOT_MILLISECONDS}, more than two "
+        "cores can do: what engines take on at once is lowered, as far as it helps",
+    )
+    yield mixed_load.Scene(
+        40,
+        {"classes": declared},
+        f"kubectl patch {KIND} chat: tpotMilliseconds {tpot} again: the limits come back",
+    )
 
 
 def wait_until_ready(service: Service) -> None:

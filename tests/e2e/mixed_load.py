@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import http.client
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from tests.e2e.load import PROMPTS, Load
 from tests.e2e.prometheus import Prometheus
@@ -19,6 +21,7 @@ _LONG_PROMPTS = tuple(
     f"Summarise in one word, report {n}: " + " ".join(PROMPTS * 12) for n in range(4)
 )
 _PERIOD_S = 2.0
+_LIMITS = ("Retuned", "TargetOutOfReach", "PolicyApplied")
 _WINDOW = "20s"
 
 _COLUMNS = ("s", "theta", "budget", "batch", "wanted", "running", "waiting", "util", "KV")
@@ -62,8 +65,25 @@ class View:
         return "{" + ",".join(filter(None, (own, more))) + "}"
 
 
-async def show(service: Service, base_url: str, seconds: float) -> list[Load]:
-    """Offer the load for a while and print a line every two seconds of what Prometheus has of it.
+@dataclass(frozen=True)
+class Scene:
+    """A part of what is shown.
+
+    Attributes:
+        seconds: how long it takes.
+        change: what is changed in the spec first; None leaves it.
+        text: what there is to see.
+    """
+
+    seconds: float
+    change: Mapping[str, Any] | None = None
+    text: str = ""
+
+
+async def show(service: Service, base_url: str, *scenes: Scene) -> list[Load]:
+    """Offer the load and print a line every two seconds of what Prometheus has of it.
+
+    What the operator says of the service meanwhile stands between the lines.
 
     Returns the loads, with the outcome of every request.
     """
@@ -76,17 +96,38 @@ async def show(service: Service, base_url: str, seconds: float) -> list[Load]:
     names = [*_COLUMNS, *_class_columns(INTERACTIVE), *_class_columns(BATCH)[:1]]
     print("    " + " ".join(f"{name:>{_width(name)}}" for name in names), flush=True)
     began = time.monotonic()
+    said = set(await asyncio.to_thread(_said, service))
     async with AsyncExitStack() as loads:
         for load in (interactive, batch):
             await loads.enter_async_context(load)
-        while (elapsed := time.monotonic() - began) < seconds:
-            await asyncio.sleep(_PERIOD_S)
-            row = await asyncio.to_thread(_row, view, elapsed + _PERIOD_S)
-            cells = (f"{text:>{_width(name)}}" for text, name in zip(row, names, strict=True))
-            print("    " + " ".join(cells), flush=True)
+        for scene in scenes:
+            if scene.text:
+                print(f"    {scene.text}", flush=True)
+            if scene.change is not None:
+                await asyncio.to_thread(service.patch, {"spec": scene.change})
+            ends_s = time.monotonic() + scene.seconds
+            while time.monotonic() < ends_s:
+                await asyncio.sleep(_PERIOD_S)
+                row = await asyncio.to_thread(_row, view, time.monotonic() - began)
+                cells = (f"{text:>{_width(name)}}" for text, name in zip(row, names, strict=True))
+                print("    " + " ".join(cells), flush=True)
+                for text in await asyncio.to_thread(_said, service):
+                    if text not in said:
+                        said.add(text)
+                        print(f"      event {text}", flush=True)
     for load, name in ((interactive, INTERACTIVE), (batch, BATCH)):
         print(f"    {name}: {len(load.outcomes)} requests, {len(load.failed())} failed", flush=True)
     return [interactive, batch]
+
+
+def _said(service: Service) -> list[str]:
+    """What the operator has said of the service's limits, oldest first."""
+    events = service.cluster.list("events", service.namespace)
+    return [
+        f"{each['reason']}: {each['message']}"
+        for each in sorted(events, key=lambda each: str(each["metadata"]["creationTimestamp"]))
+        if each["reason"] in _LIMITS
+    ]
 
 
 def _class_columns(traffic_class: str) -> list[str]:
