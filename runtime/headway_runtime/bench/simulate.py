@@ -28,6 +28,10 @@ def main(arguments: list[str]) -> int:
         decode_s, graph_s, eager_s = (each / 1000 for each in options.launch_ms)
         launches = {"decode_launch_s": decode_s, "graph_launch_s": graph_s}
         gpu = replace(gpu, timing=replace(gpu.timing, **launches, eager_launch_s=eager_s))
+    if options.host_us:
+        decide_s, update_s, plan_s = (each / 1e6 for each in options.host_us)
+        host = {"decide_request_s": decide_s, "update_request_s": update_s}
+        gpu = replace(gpu, timing=replace(gpu.timing, **host), plan_request_s=plan_s)
     done = results.done([options.out, *options.done])
     left = 0
     for kv_blocks in {scenario.kv_blocks for g in settings.groups for scenario in g.scenarios}:
@@ -48,6 +52,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("DECODE", "GRAPH", "EAGER"),
         help="time to launch a step that only decodes, that is a CUDA graph, that is none (as "
         "headway_runtime.bench.fit tells of a real engine)",
+    )
+    of_runs.add_argument(
+        "--host-us",
+        type=float,
+        nargs=3,
+        metavar=("DECIDE", "UPDATE", "PLAN"),
+        help="processor time for each request of a step: to decide it, to take in its output, and "
+        "what planning adds",
     )
     return of_runs
 

@@ -40,12 +40,14 @@ class SimulatedGpu:
     Attributes:
         timing: how long its steps take.
         kv_blocks: KV blocks of 16 tokens.
+        plan_request_s: what planning adds to the time to decide a step, for each request in it.
     """
 
     timing: GpuStepTime = field(
         default_factory=lambda: GpuStepTime(spread=0.05, launch_spread=0.15)
     )
     kv_blocks: int = KV_BLOCKS
+    plan_request_s: float = 0.0
 
 
 def simulate(
@@ -54,6 +56,9 @@ def simulate(
     """Offer a workload to a simulated engine under an arm. The same seed gives the same result."""
     whole, workload = workload, shown(arm, workload)
     timing = replace(gpu.timing, random=Random(seed))  # noqa: S311 - no secret
+    if arm.is_planned:
+        decide_s = timing.decide_request_s + gpu.plan_request_s
+        timing = replace(timing, decide_request_s=decide_s)
     engine = SimulatedEngine(
         Limits(min(arm.token_budget or TOKEN_BUDGET, TOKEN_BUDGET), BATCH_SIZE),
         KvBlocks(gpu.kv_blocks),

@@ -16,6 +16,7 @@ from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.step_size import (
     MOST_FLOOR_TOKENS,
     eager_is_faster,
+    gathers,
     is_launched_late,
     may_wait,
     shaped,
@@ -65,6 +66,9 @@ def decide_prefill(
         return _dealt_in_order(work, found, 0, (Reason.DECODE_ONLY,) if found else (), credit)
     left_s = inf if target_s is None else target_s - base_seconds(work)
     tokens = _fitting(work, found, left_s, most_tokens, more_wait=more_wait)
+    if tokens is None and found and gathers(work, found):
+        credit = work.carried.background_credit_tokens
+        return _dealt_in_order(work, found, 0, (Reason.GATHERS_PROMPTS,), credit)
     if tokens is None:
         return _with_all(work, found, most_tokens, target_s)
     if target_s is None or tokens >= most_tokens:

@@ -31,6 +31,9 @@ class Reason(str, enum.Enum):
     DECODE_ONLY = "DecodeOnly"
     """Nothing but decodes: what tokens that are due leave is too little for a prompt, and prompts
     have time."""
+    GATHERS_PROMPTS = "GathersPrompts"
+    """Nothing but decodes: launching a step takes longer than the prompts at hand would, and more
+    of them will have come by the next one."""
     BACKGROUND_SHARE = "BackgroundShare"
     """A request without a TTFT goes first: it has waited for its share."""
     URGENT_PREFILL_FIRST = "UrgentPrefillFirst"

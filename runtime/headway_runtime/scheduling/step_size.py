@@ -12,6 +12,7 @@ from headway_runtime.scheduling.timing.prefill_cost import (
     chunk_tokens,
     slowdown,
 )
+from headway_runtime.scheduling.timing.step_shape import StepShape
 from headway_runtime.scheduling.view import Work
 
 MOST_FLOOR_TOKENS = 256
@@ -75,6 +76,34 @@ def may_wait(work: Work, found: Sequence[Candidate]) -> bool:
 
 def _most_decode_only_steps(found: Sequence[Candidate]) -> int:
     return STEPS_WITHOUT_BACKGROUND if _only_background(found) else STEPS_WITHOUT_URGENT
+
+
+def gathers(work: Work, found: Sequence[Candidate]) -> bool:
+    """Whether prompts that would all fit into this step better wait for others to share its launch.
+
+    A step with prefill that takes longer to launch than to compute delays everybody who decodes
+    by the difference, whatever it holds. If these prompts wait one more step, those that come in
+    it make no launch of their own. All delays together are least where that is done as long as::
+
+        arrivals/s * seconds lost to a launch * (decodes + prompts) > prompts
+    """
+    if not work.decodes or not work.arrivals_per_s or not may_wait(work, found):
+        return False
+    prompts = len(found)
+    lost_s = _lost_to_launch_s(work, found)
+    return work.arrivals_per_s * lost_s * (work.decodes + prompts) > prompts
+
+
+def _lost_to_launch_s(work: Work, found: Sequence[Candidate]) -> float:
+    """What a step with these prompts adds to one without, beside the time that computing takes."""
+    cost = work.step_time.mixed
+    prompts_s = sum([chunk_seconds(cost, *each[1:3]) for each in found])
+    tokens = work.decodes + sum([each.remaining_tokens for each in found])
+    launch_s = work.graph_launch_s if tokens <= work.graph_tokens else work.eager_launch_s
+    step_s = max(launch_s, base_seconds(work) + prompts_s)
+    decode_only = StepShape(decodes=work.decodes, decode_context=work.decode_context)
+    without_s = max(work.decode_launch_s, work.step_time.seconds(decode_only))
+    return step_s - without_s - prompts_s
 
 
 def is_launched_late(work: Work, target_s: float) -> bool:

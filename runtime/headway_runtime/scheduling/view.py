@@ -209,8 +209,10 @@ class Work:
         tightest_ttft_s: least TTFT of any class, in seconds; None where there is none.
         kv_usage: share of KV blocks in use, 0 to 1.
         graph_tokens: largest step that runs as a CUDA graph; 0 where there are none.
-        graph_launch_s: time it takes to launch such a step with prefill.
+        decode_launch_s: time it takes to launch a step that only decodes.
+        graph_launch_s: time it takes to launch one with prefill that runs as a CUDA graph.
         eager_launch_s: time it takes to launch a larger one.
+        arrivals_per_s: requests that have come lately.
         carried: from the step before.
     """
 
@@ -225,8 +227,10 @@ class Work:
     tightest_ttft_s: float | None = None
     kv_usage: float = 0.0
     graph_tokens: int = 0
+    decode_launch_s: float = 0.0
     graph_launch_s: float = 0.0
     eager_launch_s: float = 0.0
+    arrivals_per_s: float = 0.0
     carried: Carried = field(default_factory=Carried)
 
 

@@ -186,6 +186,7 @@ class SimulatedEngine(SimulatedExecutor):
         self.now_s = max(self.now_s, launched.ended_s)
         sampled = self._batch.finish(launched.step, self._waiting)
         self.looked_at(launched.step, self.now_s)
+        self.now_s += launched.update_s
         for request in sampled:
             if self.recorder is not None:
                 self.recorder.token(request, self.now_s)

@@ -110,8 +110,10 @@ class Foresight:
             tightest_ttft_s=tightest_ttft_s,
             kv_usage=kv_usage,
             graph_tokens=self.clock.graph_tokens,
+            decode_launch_s=self.clock.decode_launch_s,
             graph_launch_s=self.clock.graph_launch_s,
             eager_launch_s=self.clock.eager_launch_s,
+            arrivals_per_s=self.load.arrivals_per_s(now_s),
             carried=self.carried,
         )
 

@@ -19,6 +19,7 @@ class Launched:
         launched_s: when its launch was over.
         began_s: when the GPU began with it.
         ended_s: when the GPU is done with it.
+        update_s: how long it takes to take in its output.
     """
 
     step: Step
@@ -26,6 +27,7 @@ class Launched:
     launched_s: float
     began_s: float
     ended_s: float
+    update_s: float = 0.0
 
 
 class Pipeline:
@@ -53,11 +55,11 @@ class Pipeline:
 
     def launch(self, step: Step, now_s: float) -> Launched:
         """Launch a step now."""
-        gpu_s, launch_s = self._timing.of(step)
+        gpu_s, launch_s, update_s = self._timing.of(step)
         began_s = max(self._free_s, now_s)
         launched_s = now_s + launch_s
         self._free_s = max(began_s + gpu_s, launched_s)
-        launched = Launched(step, now_s, launched_s, began_s, self._free_s)
+        launched = Launched(step, now_s, launched_s, began_s, self._free_s, update_s)
         self._steps.append(launched)
         return launched
 

@@ -17,10 +17,12 @@ class StepSeconds(NamedTuple):
     Attributes:
         gpu_s: time on the GPU.
         launch_s: time in which the engine decides and launches it, and does nothing else.
+        update_s: time in which the engine takes in its output, likewise.
     """
 
     gpu_s: float
     launch_s: float
+    update_s: float = 0.0
 
 
 class Timing(Protocol):
@@ -97,6 +99,8 @@ class GpuStepTime:
         decode_launch_s: launch of a step that only decodes.
         graph_launch_s: launch of another step that runs as a CUDA graph.
         eager_launch_s: launch of a step that does not.
+        decide_request_s: time to decide a step and prepare its launch, for each request in it.
+        update_request_s: time to take in its output, for each request in it.
         spread: standard deviation of the logarithm of the time on the GPU.
         launch_spread: the same of the time to launch.
         random: where that chance comes from; None for no chance.
@@ -109,6 +113,8 @@ class GpuStepTime:
     decode_launch_s: float = 0.003
     graph_launch_s: float = 0.012
     eager_launch_s: float = 0.030
+    decide_request_s: float = 0.0
+    update_request_s: float = 0.0
     spread: float = 0.0
     launch_spread: float = 0.0
     random: Random | None = None
@@ -137,11 +143,14 @@ class GpuStepTime:
 
     def of(self, step: Step) -> StepSeconds:
         """How long this step takes."""
-        shape = step.shape
-        gpu_s, launch_s = self.gpu_s(shape), self.launch_s(shape)
+        shape, requests = step.shape, len(step.chunks)
+        gpu_s = self.gpu_s(shape)
+        launch_s = self.launch_s(shape) + self.decide_request_s * requests
+        update_s = self.update_request_s * requests
         if self.random is None:
-            return StepSeconds(gpu_s, launch_s)
+            return StepSeconds(gpu_s, launch_s, update_s)
         return StepSeconds(
             gpu_s * self.random.lognormvariate(0, self.spread),
             launch_s * self.random.lognormvariate(0, self.launch_spread),
+            update_s,
         )

@@ -98,8 +98,10 @@ class WorkWatch:
             tightest_ttft_s=self.tightest_ttft_s,
             kv_usage=kv_usage,
             graph_tokens=self.clock.graph_tokens,
+            decode_launch_s=self.clock.decode_launch_s,
             graph_launch_s=self.clock.graph_launch_s,
             eager_launch_s=self.clock.eager_launch_s,
+            arrivals_per_s=self.load.arrivals_per_s(monotonic_s),
             carried=self.carried,
         )
 

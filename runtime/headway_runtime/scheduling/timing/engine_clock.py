@@ -61,6 +61,11 @@ class EngineClock:
         """How far off the last prediction was that could be checked, as a share of the truth."""
 
     @property
+    def decode_launch_s(self) -> float:
+        """Time it takes to launch a step that only decodes. 0 where it is a part of the step."""
+        return self._launch_s["decode"] if self._schedules_ahead else 0.0
+
+    @property
     def graph_launch_s(self) -> float:
         """Time it takes to launch a step with prefill that is not larger than the largest graph.
 
@@ -110,6 +115,10 @@ class EngineClock:
                 self._learn(step, at_s - began_s)
             self._ended_s = at_s
         else:
+            if step.behind_another and began_s + step.predicted_s > at_s:
+                # It has ended, so it cannot take that long. Of many such steps together, what is
+                # learnt is no less than they take: they ran one after the other until now.
+                self._learn(step, at_s - began_s)
             self._ended_s = min(at_s, began_s + step.predicted_s)
         self._learn_launch(step)
 

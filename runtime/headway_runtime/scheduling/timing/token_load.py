@@ -53,11 +53,12 @@ class TokenLoad:
 
     __slots__ = (
         "_answer_tokens", "_answers", "_arrivals", "_at_s", "_begun_s", "_context_tokens",
-        "_decodes", "_has_policy", "_pairs", "_prompt_tokens", "_tpot_s", "_ttft_s",
+        "_decodes", "_has_policy", "_pairs", "_prompt_tokens", "_prompts", "_tpot_s", "_ttft_s",
     )  # fmt: skip
 
     def __init__(self, begun_s: float) -> None:
         self._begun_s = self._at_s = begun_s
+        self._prompts = 0.0
         self._prompt_tokens = 0.0
         self._pairs = 0.0
         self._decodes = 0.0
@@ -78,6 +79,7 @@ class TokenLoad:
     def arrived(self, request_id: str, prompt_tokens: int, at_s: float) -> None:
         """A request has arrived."""
         weight = self._weight(at_s)
+        self._prompts += weight
         self._prompt_tokens += weight * prompt_tokens
         self._pairs += weight * attention_pairs(0, prompt_tokens)
         self._arrivals[request_id] = at_s, prompt_tokens
@@ -130,8 +132,11 @@ class TokenLoad:
         if waiting and self._answers:
             each_s = decode_s / self._decodes if self._decodes > 0 else cost.decode_s
             work_s += waiting * max(0.0, self._answer_tokens - 1) * each_s
-        seen_s = -MEMORY_S * expm1(-max(0.0, now_s - self._begun_s) / MEMORY_S)
-        return work_s / max(LEAST_SEEN_S, seen_s)
+        return work_s / self._seen_s(now_s)
+
+    def arrivals_per_s(self, now_s: float) -> float:
+        """Requests that have come each second lately; now is not before the last event."""
+        return kept(now_s - self._at_s) * self._prompts / self._seen_s(now_s)
 
     def overhead_ratio(self, step_time: StepTimeModel) -> float:
         """Share of a step, as long as the tightest promise leaves, that passes whatever is done."""
@@ -145,12 +150,18 @@ class TokenLoad:
         work = self.work_ratio(now_s, step_time, waiting)
         return LoadRatios(work, self.overhead_ratio(step_time))
 
+    def _seen_s(self, now_s: float) -> float:
+        """Weight of the time that was seen."""
+        seen_s = -MEMORY_S * expm1(-max(0.0, now_s - self._begun_s) / MEMORY_S)
+        return max(LEAST_SEEN_S, seen_s)
+
     def _weight(self, at_s: float) -> float:
         """What an event of this time counts for; what came before it is aged until then."""
         passed_s = at_s - self._at_s
         if passed_s <= 0:
             return kept(-passed_s)
         share = exp(-passed_s / MEMORY_S)
+        self._prompts *= share
         self._prompt_tokens *= share
         self._pairs *= share
         self._decodes *= share
