@@ -7,17 +7,19 @@ from collections import deque
 WINDOW_STEPS = 100
 FAILURES_TO_OPEN = 3
 OPEN_SECONDS = 10.0
+OPEN_SECONDS_WHEN_LATE = 1.0
+"""Plans that are right and only late come with bursts of requests, when promises need them most."""
 
 
 class Breaker:
-    """Opens for 10 s when 3 of the last 100 planned steps failed.
+    """Opens for 10 s when planning failed in 3 of the last 100 planned steps.
 
-    While it is open the engine decides alone, so that a planner that is broken or too slow costs
-    nothing; afterwards it counts from zero.
+    For 1 s if all three plans were only late. While it is open the engine decides alone, so that a
+    planner that is broken or too slow costs nothing to speak of; afterwards it counts from zero.
     """
 
     def __init__(self) -> None:
-        self._failed_steps: deque[int] = deque(maxlen=FAILURES_TO_OPEN)
+        self._failures: deque[tuple[int, bool]] = deque(maxlen=FAILURES_TO_OPEN)
         self._open_until_s: float | None = None
 
     def is_open(self, now_s: float) -> bool:
@@ -26,10 +28,11 @@ class Breaker:
             self._open_until_s = None
         return self._open_until_s is not None
 
-    def failed(self, step: int, now_s: float) -> None:
+    def failed(self, step: int, now_s: float, *, only_late: bool = False) -> None:
         """Count a failure of planning in step number ``step``."""
-        self._failed_steps.append(step)
-        full = len(self._failed_steps) == FAILURES_TO_OPEN
-        if full and step - self._failed_steps[0] < WINDOW_STEPS:
-            self._open_until_s = now_s + OPEN_SECONDS
-            self._failed_steps.clear()
+        self._failures.append((step, only_late))
+        full = len(self._failures) == FAILURES_TO_OPEN
+        if full and step - self._failures[0][0] < WINDOW_STEPS:
+            all_late = all(late for _, late in self._failures)
+            self._open_until_s = now_s + (OPEN_SECONDS_WHEN_LATE if all_late else OPEN_SECONDS)
+            self._failures.clear()

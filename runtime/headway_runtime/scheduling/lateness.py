@@ -18,6 +18,11 @@ from headway_runtime.scheduling.view import NO_TENANTS, Prefill, Tenants, Waitin
 LOOKS = 64
 """Most waiting requests that are looked at in a step."""
 
+MANY_WAIT = 16
+STEPS_BETWEEN_LOOKS = 4
+"""Where so many wait they are looked at every few steps: that takes longer than all else of a plan,
+and a TTFT is much longer than a few steps."""
+
 LATE_A_STEP = 8
 """Most of them that one step gives up: each is put in order anew, which takes time."""
 
@@ -36,6 +41,21 @@ class _Job(NamedTuple):
     seconds: float
     waiting_id: str
     level: int = 0
+
+
+def steps_to_next_look(steps: int, waiting: int, late: int, tenants: Tenants) -> int:
+    """Steps until they are looked at again.
+
+    Args:
+        steps: what was left of them before this step, in which nobody looked if it is above 0.
+        waiting: requests that wait.
+        late: found in this step; more may be where there are as many as one step gives up.
+        tenants: where several wait, those who are over their share must not get ahead meanwhile.
+    """
+    if steps:
+        return steps - 1
+    may_rest = waiting >= MANY_WAIT and late < LATE_A_STEP and not tenants.waiting
+    return STEPS_BETWEEN_LOOKS - 1 if may_rest else 0
 
 
 def late_requests(

@@ -82,7 +82,7 @@ def gathers(work: Work, found: Sequence[Candidate]) -> bool:
     """Whether prompts that would all fit into this step better wait for others to share its launch.
 
     A step with prefill that takes longer to launch than to compute delays everybody who decodes
-    by the difference, whatever it holds. If these prompts wait one more step, those that come in
+    by the difference. If these prompts wait one more step, those that come in
     it make no launch of their own. All delays together are least where that is done as long as::
 
         arrivals/s * seconds lost to a launch * (decodes + prompts) > prompts
@@ -95,15 +95,14 @@ def gathers(work: Work, found: Sequence[Candidate]) -> bool:
 
 
 def _lost_to_launch_s(work: Work, found: Sequence[Candidate]) -> float:
-    """What a step with these prompts adds to one without, beside the time that computing takes."""
+    """How much longer a step with these prompts takes to launch than to compute."""
     cost = work.step_time.mixed
     prompts_s = sum([chunk_seconds(cost, *each[1:3]) for each in found])
     tokens = work.decodes + sum([each.remaining_tokens for each in found])
     launch_s = work.graph_launch_s if tokens <= work.graph_tokens else work.eager_launch_s
-    step_s = max(launch_s, base_seconds(work) + prompts_s)
     decode_only = StepShape(decodes=work.decodes, decode_context=work.decode_context)
-    without_s = max(work.decode_launch_s, work.step_time.seconds(decode_only))
-    return step_s - without_s - prompts_s
+    without_s = max(work.decode_launch_s, work.step_time.seconds(decode_only), base_seconds(work))
+    return launch_s - without_s - prompts_s
 
 
 def is_launched_late(work: Work, target_s: float) -> bool:

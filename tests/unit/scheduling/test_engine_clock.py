@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headway_runtime.scheduling.timing.engine_clock import EngineClock
 from headway_runtime.scheduling.timing.step_shape import StepShape
@@ -43,13 +45,45 @@ def test_it_learns_the_length_of_steps_that_it_sees_end(step_s: float) -> None:
     assert engine.clock.free_s(engine.now_s) == pytest.approx(engine.ends[-1], abs=0.002)
 
 
-def test_steps_hidden_behind_a_longer_launch_teach_nothing() -> None:
-    engine = Pipeline(step_s=0.01, launch_s=0.03)
+def test_steps_hidden_behind_a_longer_launch_teach_nothing_of_what_they_take() -> None:
+    engine = Pipeline(step_s=0.01, launch_s=0.08)
     before = engine.clock.step_time.seconds(LARGE)
     engine.run(200, LARGE)
     assert engine.clock.step_time.steps_learnt < 20
     assert engine.clock.step_time.seconds(LARGE) == pytest.approx(before, rel=0.5)
-    assert engine.clock.eager_launch_s == pytest.approx(0.03, rel=0.1)
+    assert engine.clock.eager_launch_s == pytest.approx(0.08, rel=0.1)
+
+
+def test_but_that_they_take_no_longer_than_from_one_look_to_the_next() -> None:
+    engine = Pipeline(step_s=0.01, launch_s=0.02)
+    before = engine.clock.step_time.seconds(LARGE)
+    assert before > 2 * engine.launch_s
+    engine.run(200, LARGE)
+    # What is known is an upper bound; it is not below the truth either.
+    learnt = engine.clock.step_time.seconds(LARGE)
+    assert engine.step_s < learnt < 1.05 * engine.launch_s
+
+
+@given(
+    truth=st.floats(0.1, 0.9),
+    decode_launch_s=st.floats(0.001, 0.02),
+    mixed_launch_s=st.floats(0.005, 0.05),
+    mixed_every=st.integers(2, 5),
+)
+def test_hidden_steps_of_two_kinds_are_not_thought_to_become_shorter_than_they_are(
+    truth: float, decode_launch_s: float, mixed_launch_s: float, mixed_every: int
+) -> None:
+    engine = Pipeline(step_s=0.0, launch_s=0.0)
+    # All of them together take less time than launching them.
+    took_s = {SHAPE: truth * decode_launch_s, LARGE: truth * mixed_launch_s}
+    for launch_s in ({SHAPE: 0.0, LARGE: 0.0}, {SHAPE: decode_launch_s, LARGE: mixed_launch_s}):
+        # First they are seen, then they are hidden.
+        for step in range(600):
+            shape = LARGE if step % mixed_every == 0 else SHAPE
+            engine.step_s, engine.launch_s = took_s[shape], launch_s[shape]
+            engine.run(1, shape)
+    for shape in (SHAPE, LARGE):
+        assert engine.clock.step_time.seconds(shape) >= 0.9 * took_s[shape]
 
 
 def test_an_idle_engine_is_free_now() -> None:

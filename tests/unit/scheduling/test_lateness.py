@@ -9,10 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.lateness import LATE_A_STEP, LOOKS, late_requests
+from headway_runtime.scheduling.lateness import (
+    LATE_A_STEP,
+    LOOKS,
+    MANY_WAIT,
+    STEPS_BETWEEN_LOOKS,
+    late_requests,
+    steps_to_next_look,
+)
 from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
-from headway_runtime.scheduling.view import Prefill, TokenDue, WaitingRequest, Work
+from headway_runtime.scheduling.view import (
+    Prefill,
+    Tenants,
+    TenantView,
+    TokenDue,
+    WaitingRequest,
+    Work,
+)
 
 CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)
 BATCH = TrafficClass("batch", deadline_s=60)
@@ -94,3 +108,13 @@ def test_who_is_kept_can_be_kept_and_giving_up_in_order_would_keep_no_more(waiti
                 end_s += seconds(each.prefill_tokens)
                 greedy += 1
         assert len(kept) >= greedy
+
+
+def test_many_are_looked_at_every_few_steps_unless_more_may_be_late_or_tenants_wait() -> None:
+    one = Tenants()
+    several = Tenants(waiting=(TenantView("a", 1.0),))
+    assert steps_to_next_look(0, MANY_WAIT, 0, one) == STEPS_BETWEEN_LOOKS - 1
+    assert steps_to_next_look(2, MANY_WAIT, 0, one) == 1
+    assert steps_to_next_look(0, MANY_WAIT - 1, 0, one) == 0
+    assert steps_to_next_look(0, MANY_WAIT, LATE_A_STEP, one) == 0
+    assert steps_to_next_look(0, MANY_WAIT, 0, several) == 0

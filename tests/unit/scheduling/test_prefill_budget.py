@@ -199,6 +199,58 @@ def test_what_is_computed_while_a_step_is_launched_costs_nothing() -> None:
     assert plan(replace(in_hand, graph_launch_s=0.2)).limits.token_budget == 512
 
 
+LAUNCHES_SLOWLY: dict[str, Any] = {
+    "decodes": 128,
+    "decode_context": 25_600,
+    "due": (TokenDue(NOW + 0.2, 0.03),),
+    "graph_tokens": 512,
+    "decode_launch_s": 0.003,
+    "graph_launch_s": 0.014,
+    "eager_launch_s": 0.04,
+}
+"""Decodes take 8 ms, and so do 230 prompt tokens beside them that are launched in 14."""
+
+
+def test_prompts_wait_for_others_to_share_a_launch_that_takes_longer_than_they_do() -> None:
+    in_hand = work(**LAUNCHES_SLOWLY, arrivals_per_s=80.0)
+    found = plan(in_hand, [chat("a", 100)])
+    assert Reason.GATHERS_PROMPTS in found.reasons
+    assert found.limits.token_budget == in_hand.decodes
+    assert not found.admits
+    # As many as make the step no longer than its launch go at once.
+    enough = [chat(name, 100) for name in "abc"]
+    assert Reason.GATHERS_PROMPTS not in plan(in_hand, enough).reasons
+
+
+def test_they_do_not_where_few_others_come_or_few_decode() -> None:
+    for few in ({"arrivals_per_s": 1.0}, {"arrivals_per_s": 80.0, "decodes": 1}):
+        found = plan(work(**{**LAUNCHES_SLOWLY, **few}), [chat("a", 100)])
+        assert Reason.GATHERS_PROMPTS not in found.reasons
+        assert found.admits
+
+
+def test_nor_for_longer_than_a_few_steps() -> None:
+    in_hand = work(**LAUNCHES_SLOWLY, arrivals_per_s=80.0)
+    tired = replace(in_hand, carried=Carried(decode_only_steps=STEPS_WITHOUT_URGENT))
+    assert plan(tired, [chat("a", 100)]).admits
+
+
+def test_where_launches_are_short_prompts_wait_for_nobody() -> None:
+    fast = {"decode_launch_s": 0.001, "graph_launch_s": 0.004, "eager_launch_s": 0.006}
+    found = plan(work(**{**LAUNCHES_SLOWLY, **fast}, arrivals_per_s=80.0), [chat("a", 100)])
+    assert found.admits
+
+
+@given(some_work, some_waiting, st.floats(0, 1000))
+def test_prompts_are_only_gathered_beside_decodes(
+    in_hand: Work, waiting: Any, arrivals_per_s: float
+) -> None:
+    found = plan(replace(in_hand, arrivals_per_s=arrivals_per_s), waiting)
+    if Reason.GATHERS_PROMPTS in found.reasons:
+        assert in_hand.decodes
+        assert in_hand.carried.decode_only_steps < STEPS_WITHOUT_BACKGROUND
+
+
 def test_background_work_waits_for_time_but_not_for_ever() -> None:
     in_hand = work(decodes=64, due=due(0.0))
     for step in range(STEPS_WITHOUT_BACKGROUND):

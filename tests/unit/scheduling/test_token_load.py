@@ -70,6 +70,15 @@ def poisson(load: TokenLoad, random: Random, rate_per_s: float, until_s: float) 
     return found
 
 
+@given(st.integers(1, 40))
+def test_arrivals_are_counted_and_forgotten(rate_per_s: int) -> None:
+    load = TokenLoad(0.0)
+    for number in range(60 * rate_per_s):
+        load.arrived(f"r{number}", 500, number / rate_per_s)
+    assert load.arrivals_per_s(60.0) == pytest.approx(rate_per_s, rel=0.1)
+    assert load.arrivals_per_s(200.0) < 0.001 * rate_per_s
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6), st.floats(10, 50))
 def test_steady_traffic_gives_its_work_each_second(seed: int, rate_per_s: float) -> None:

@@ -176,7 +176,8 @@ class StepControl:
             _LOGGER.exception("Headway could not plan a step")
             failure = Decision.FAILED
         executor.restore()
-        self._breaker.failed(self._planned_steps, entered_ns / 1e9)
+        only_late = failure is Decision.LATE
+        self._breaker.failed(self._planned_steps, entered_ns / 1e9, only_late=only_late)
         return failure, None
 
     def _plan(self, executor: Executor, entered_ns: int) -> _Outcome:
