@@ -77,6 +77,10 @@ def _launched_at_once(work: Work) -> Work:
     return replace(work, graph_launch_s=0.0)
 
 
+def _nobody_comes(work: Work) -> Work:
+    return replace(work, arrivals_per_s=0.0)
+
+
 def _without_graphs(work: Work) -> Work:
     return replace(work, graph_tokens=0)
 
@@ -150,6 +154,7 @@ ABLATIONS: Mapping[str, Rival] = {
     "margin": Rival(_without_margin, _no_margin),
     "early": Rival(_without_early, _nothing_early),
     "launch": Rival(_seeing(_launched_at_once)),
+    "gather": Rival(_seeing(_nobody_comes)),
     "graph": Rival(_seeing(_without_graphs)),
     "share": Rival(_without_share),
     "lateness": Rival(_replacing(lateness, LATE_A_STEP=0)),
@@ -168,6 +173,7 @@ ABLATIONS: Mapping[str, Rival] = {
 - ``margin``: tokens are aimed at as promised, not a little faster.
 - ``early``: the second token of an answer is due by itself, and each token when it was promised.
 - ``launch``: steps with prefill are thought to be launched at once.
+- ``gather``: prompts do not wait for others to share a launch.
 - ``graph``: steps may be a little larger than the largest CUDA graph, whatever that costs.
 - ``share``: background prompts get nothing while prompts with a TTFT take all there is.
 - ``lateness``: no waiting request is given up for others.
