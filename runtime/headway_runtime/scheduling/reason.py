@@ -31,6 +31,9 @@ class Reason(str, enum.Enum):
     DECODE_ONLY = "DecodeOnly"
     """Nothing but decodes: what tokens that are due leave is too little for a prompt, and prompts
     have time."""
+    DECODES_FIRST = "DecodesFirst"
+    """Nothing but decodes: after one more token for everybody there is time for a step that is
+    larger than the largest CUDA graph, and prompts get on faster."""
     GATHERS_PROMPTS = "GathersPrompts"
     """Nothing but decodes: launching a step takes longer than the prompts at hand would, and more
     of them will have come by the next one."""

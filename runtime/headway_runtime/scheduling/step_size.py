@@ -12,6 +12,7 @@ from headway_runtime.scheduling.timing.prefill_cost import (
     chunk_tokens,
     slowdown,
 )
+from headway_runtime.scheduling.timing.slack import longest_step_s
 from headway_runtime.scheduling.timing.step_shape import StepShape
 from headway_runtime.scheduling.view import Work
 
@@ -33,6 +34,12 @@ STEPS_WITHOUT_URGENT = 4
 TTFT_RESERVE = 2.0
 """Prompts with a TTFT may wait while there is so many times the time that they take."""
 
+LAUNCH_RESERVE = 1.1
+"""A large step is prepared for where there will be so many times the time that its launch takes."""
+
+GAIN = 1.25
+"""And where prompts get on so many times faster."""
+
 
 def shaped(
     work: Work,
@@ -50,8 +57,11 @@ def shaped(
         floor = min(floor, graph_room)
     if tokens < worthwhile and may_wait(work, found):
         return 0, ((Reason.DECODE_ONLY,) if found else ())
-    if has_graph and tokens > graph_room and not _is_worth_it(work, tokens, graph_room, target_s):
-        return graph_room, (Reason.GRAPH_SIZE,)
+    if has_graph and not _is_worth_it(work, tokens, graph_room, target_s):
+        if _decodes_first(work, found, min(tokens, graph_room)):
+            return 0, (Reason.DECODES_FIRST,)
+        if tokens > graph_room:
+            return graph_room, (Reason.GRAPH_SIZE,)
     reasons: tuple[Reason, ...] = ()
     if tokens < floor and (tokens < worthwhile or not _only_background(found)):
         tokens, reasons = floor, (Reason.PREFILL_FLOOR,)
@@ -100,8 +110,8 @@ def _lost_to_launch_s(work: Work, found: Sequence[Candidate]) -> float:
     prompts_s = sum([chunk_seconds(cost, *each[1:3]) for each in found])
     tokens = work.decodes + sum([each.remaining_tokens for each in found])
     launch_s = work.graph_launch_s if tokens <= work.graph_tokens else work.eager_launch_s
-    decode_only = StepShape(decodes=work.decodes, decode_context=work.decode_context)
-    without_s = max(work.decode_launch_s, work.step_time.seconds(decode_only), base_seconds(work))
+    decode_only_s = work.step_time.seconds(_decode_only(work))
+    without_s = max(work.decode_launch_s, decode_only_s, base_seconds(work))
     return launch_s - without_s - prompts_s
 
 
@@ -150,6 +160,35 @@ def eager_is_faster(work: Work, tokens: int, graph_tokens: int) -> bool:
     eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
     graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
     return tokens * graph_s > graph_tokens * eager_s
+
+
+def _decodes_first(work: Work, found: Sequence[Candidate], graph_tokens: int) -> bool:
+    """Whether a step without prefill now, and a large one after it, get on faster with prompts.
+
+    With a token more for everybody who decodes, the next step may take so much longer that a launch
+    without a graph is worth it. Otherwise somebody has always just begun, who leaves no time for
+    more than the largest graph in any step.
+    """
+    if work.carried.decode_only_steps or not work.due or graph_tokens <= 0:
+        return False
+    decode_s = max(work.decode_launch_s, work.step_time.seconds(_decode_only(work)))
+    base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
+    left_s = min([each.due_s + each.tpot_s for each in work.due]) - work.free_s - decode_s
+    if work.tightest_ttft_s is not None:
+        left_s = min(left_s, longest_step_s(work, work.tightest_ttft_s))
+    if left_s < LAUNCH_RESERVE * work.eager_launch_s:
+        return False
+    fitting = chunk_tokens(work.step_time.mixed, found[0].computed_tokens, left_s - base_s)
+    tokens = min(fitting, sum([each.remaining_tokens for each in found]))
+    eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
+    graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
+    if not found[0].is_background and work.free_s + decode_s + eager_s > found[0].urgency[1]:
+        return False
+    return tokens * graph_s > GAIN * graph_tokens * (decode_s + eager_s)
+
+
+def _decode_only(work: Work) -> StepShape:
+    return StepShape(decodes=work.decodes, decode_context=work.decode_context)
 
 
 def _launch_is_too_long(work: Work, target_s: float) -> bool:

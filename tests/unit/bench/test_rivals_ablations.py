@@ -83,9 +83,21 @@ ON_A_SLOW_MACHINE = view([chat("c", 5000)], decodes=50, due=due(0.06), step_time
 A_SLOW_LAUNCH = view(
     [chat("c", 300)], decodes=50, due=due(0.02), graph_tokens=512, graph_launch_s=0.05
 )
+_LAUNCHES: dict[str, Any] = {
+    "decodes": 128,
+    "graph_tokens": 512,
+    "decode_launch_s": 0.003,
+    "graph_launch_s": 0.014,
+    "eager_launch_s": 0.04,
+}
+A_SHARED_LAUNCH = view([chat("c", 100)], due=due(0.2), arrivals_per_s=80.0, **_LAUNCHES)
+SOMEBODY_HAS_JUST_BEGUN = view(
+    [chat("c", 3000)], due=due(0.035), decode_context=130_000, **_LAUNCHES
+)
 VIEWS = (
     *(LATE, A_TIGHT_STEP, A_LARGE_STEP, A_SHARE_DUE, FULL_BLOCKS, FULL_SLOTS, NOTHING_DUE),
-    *(NO_TIME, MIXED, ON_A_SLOW_MACHINE, A_SLOW_LAUNCH),
+    *(NO_TIME, MIXED, ON_A_SLOW_MACHINE, A_SLOW_LAUNCH, A_SHARED_LAUNCH),
+    SOMEBODY_HAS_JUST_BEGUN,
 )
 
 

@@ -241,6 +241,48 @@ def test_where_launches_are_short_prompts_wait_for_nobody() -> None:
     assert found.admits
 
 
+JUST_BEGUN: dict[str, Any] = {
+    **LAUNCHES_SLOWLY,
+    "free_s": NOW,
+    "decode_context": 130_000,
+    "due": (TokenDue(NOW + 0.035, 0.03),),
+    "tightest_ttft_s": 1.0,
+}
+"""Somebody has time for a graph, and not for a launch of 40 ms."""
+
+
+def test_a_token_for_everybody_makes_time_for_a_step_larger_than_the_largest_graph() -> None:
+    in_hand = work(**JUST_BEGUN)
+    found = plan(in_hand, [chat("a", 3000)])
+    assert Reason.DECODES_FIRST in found.reasons
+    assert found.limits.token_budget == in_hand.decodes
+    # The step after it.
+    assert found.carried is not None
+    (first,) = in_hand.due
+    took_s = MODEL.seconds(StepShape(decodes=128, decode_context=130_000))
+    now_s = NOW + took_s
+    later = replace(
+        in_hand, now_s=now_s, free_s=now_s, due=(TokenDue(first.due_s + 0.03, 0.03),),
+        carried=found.carried,
+    )  # fmt: skip
+    assert plan(later, [chat("a", 3000)]).limits.token_budget > 1000
+
+
+def test_it_does_not_where_prompts_get_on_no_faster_by_that() -> None:
+    def decodes_first(tokens: int = 3000, **fields: Any) -> bool:
+        found = plan(work(**{**JUST_BEGUN, **fields}), [chat("a", tokens)])
+        return Reason.DECODES_FIRST in found.reasons
+
+    assert decodes_first()
+    assert not decodes_first(tokens=400)
+    assert not decodes_first(eager_launch_s=0.07)
+    assert not decodes_first(due=(TokenDue(NOW + 0.022, 0.015),))
+    # Once in a row: the step after it takes what there is.
+    assert not decodes_first(carried=Carried(decode_only_steps=1))
+    # A little context is little to save.
+    assert not decodes_first(decodes=10, decode_context=5_000)
+
+
 @given(some_work, some_waiting, st.floats(0, 1000))
 def test_prompts_are_only_gathered_beside_decodes(
     in_hand: Work, waiting: Any, arrivals_per_s: float

@@ -154,6 +154,7 @@ ABLATIONS: Mapping[str, Rival] = {
     "margin": Rival(_without_margin, _no_margin),
     "early": Rival(_without_early, _nothing_early),
     "launch": Rival(_seeing(_launched_at_once)),
+    "alternation": Rival(_replacing(step_size, GAIN=inf)),
     "gather": Rival(_seeing(_nobody_comes)),
     "graph": Rival(_seeing(_without_graphs)),
     "share": Rival(_without_share),
@@ -173,6 +174,7 @@ ABLATIONS: Mapping[str, Rival] = {
 - ``margin``: tokens are aimed at as promised, not a little faster.
 - ``early``: the second token of an answer is due by itself, and each token when it was promised.
 - ``launch``: steps with prefill are thought to be launched at once.
+- ``alternation``: no step is left to decodes alone so that the next one may be larger.
 - ``gather``: prompts do not wait for others to share a launch.
 - ``graph``: steps may be a little larger than the largest CUDA graph, whatever that costs.
 - ``share``: background prompts get nothing while prompts with a TTFT take all there is.

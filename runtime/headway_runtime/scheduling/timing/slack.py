@@ -22,12 +22,16 @@ def step_time_target(work: Work) -> float | None:
     """
     limits = [each.due_s - work.free_s for each in work.due]
     if work.tightest_ttft_s is not None:
-        # With less prefill than takes as long as the rest of it, a step is hardly shorter.
-        least_s = 2 * base_seconds(work)
-        limits.append(max(least_s, work.tightest_ttft_s / STEPS_IN_A_TTFT))
+        limits.append(longest_step_s(work, work.tightest_ttft_s))
     if work.program_decodes:
         limits.append(_program_step_seconds(work))
     return min(limits, default=None)
+
+
+def longest_step_s(work: Work, ttft_s: float) -> float:
+    """How long a step may be for the sake of requests that arrive, with this TTFT to keep."""
+    # With less prefill than takes as long as the rest of it, a step is hardly shorter.
+    return max(2 * base_seconds(work), ttft_s / STEPS_IN_A_TTFT)
 
 
 def promised_step_s(step_s: float, tpot_s: float | None, ttft_s: float | None) -> float:
