@@ -66,6 +66,34 @@ def with_body(scope: Scope, body: bytes) -> tuple[Scope, list[Message]]:
     return {**scope, "headers": headers}, [message]
 
 
+def begun_with_content(send: Send) -> Send:
+    """Sends the head of an answer only with the first of its content.
+
+    A stream's head would otherwise leave before its first token, and what is between client and
+    engine could no longer ask another engine when this one dies. So it can for as long as the
+    client has nothing.
+    """
+    head: Message | None = None
+
+    async def send_on(message: Message) -> None:
+        nonlocal head
+        if message["type"] == "http.response.start":
+            head = message
+            return
+        if head is not None:
+            if message["type"] == "http.response.body" and not _says_anything(message):
+                return
+            held, head = head, None
+            await send(held)
+        await send(message)
+
+    return send_on
+
+
+def _says_anything(message: Message) -> bool:
+    return bool(message.get("body")) or not message.get("more_body", False)
+
+
 async def reply(answer: Answer, send: Send) -> None:
     """Send an answer of our own."""
     await send(
