@@ -35,6 +35,7 @@ def rendered(document: dict[str, Any], options: argparse.Namespace) -> Iterator[
             runtime_image=options.runtime_image,
             operator_namespace=options.operator_namespace,
             public_keys=(),
+            router_image=options.router_image,
         )
     )
 
@@ -47,6 +48,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("file", help="YAML file, or - for standard input")
     parser.add_argument("--runtime-image", default="headway-runtime:unset", metavar="IMAGE")
+    parser.add_argument("--router-image", default="headway-router:unset", metavar="IMAGE")
     parser.add_argument("--operator-namespace", default="headway-system", metavar="NAMESPACE")
     return parser.parse_args()
 

@@ -17,7 +17,7 @@ from headway_operator.errors import told
 from headway_operator.metrics import WRITES
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.memory import Memory
-from headway_operator.observe.records import ServiceRecord
+from headway_operator.observe.records import ChildRecord, ServiceRecord
 from headway_operator.observe.snapshot import Refusal
 from headway_operator.observe.trimming import child_record
 
@@ -58,14 +58,36 @@ class Applier:
         except ApiException as error:
             if not _is_refusal(error):
                 raise
-            known = refusals.get(application.kind)
+            known = refusals.get(application.slot)
             if known is None:
-                logger.warning("%s: %s refused: %s", service.key, application.kind, told(error))
-            refusals[application.kind] = _refusal(application, error, now)
+                logger.warning("%s: %s refused: %s", service.key, application.slot, told(error))
+            refusals[application.slot] = _refusal(application, error, now)
             return known is None
         WRITES.labels(kind=application.kind).inc()
-        self._memory.children.note((application.kind, service.key), child_record(body))
-        return refusals.pop(application.kind, None) is not None
+        self._memory.children.note(
+            (application.slot, service.key), child_record(body, application.slot)
+        )
+        return refusals.pop(application.slot, None) is not None
+
+    async def remove(self, service: ServiceRecord, child: ChildRecord) -> None:
+        """Delete one object.
+
+        Raises:
+            NotLeaderError: this process does not lead (any more).
+            kubernetes.aio.client.ApiException: the API server could not do it now.
+        """
+        self._leadership.require()
+        try:
+            await self._cluster.delete(child.kind, child.key.namespace, child.name, child.uid)
+        except ApiException as error:
+            if not _is_refusal(error):
+                raise
+            # It serves nobody any more, and must not keep the rest from being done.
+            logger.warning("%s: %s not deleted: %s", service.key, child.slot, told(error))
+            return
+        WRITES.labels(kind=child.kind).inc()
+        self._memory.of(service).refusals.pop(child.slot, None)
+        self._memory.children.forget((child.slot, service.key))
 
 
 def _is_refusal(error: ApiException) -> bool:
@@ -74,7 +96,7 @@ def _is_refusal(error: ApiException) -> bool:
 
 def _refusal(application: Application, error: ApiException, now: Instant) -> Refusal:
     return Refusal(
-        kind=application.kind,
+        kind=application.slot,
         applied_hash=applied_hash(application.body),
         status=error.status,
         fields=_fields(error.body),

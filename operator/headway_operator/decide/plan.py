@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from headway_operator.api import InferenceServiceStatus
+from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
-from headway_operator.observe.records import PodRecord
+from headway_operator.observe.records import ChildRecord, PodRecord
 from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.snapshot import PublishedPolicy
 from headway_operator.observe.tuning import Tuning
@@ -48,6 +49,17 @@ class Application:
         kind: str = self.body["kind"]
         return kind
 
+    @property
+    def slot(self) -> str:
+        """What the object is to its service."""
+        return slot_of_body(self.body)
+
+
+def slot_of_body(body: Mapping[str, Any]) -> str:
+    """The slot of a rendered object."""
+    metadata = body["metadata"]
+    return slot_of(body["kind"], metadata["name"], metadata["labels"])
+
 
 @dataclass(frozen=True)
 class Notice:
@@ -78,6 +90,7 @@ class Plan:
         tuning: how the engines are tuned; None while that is being found out.
         changes: what was retuned, each with its reason.
         scaling: how many pods were needed; None where others decide that.
+        removals: objects that are to be deleted.
     """
 
     applications: tuple[Application, ...]
@@ -89,10 +102,12 @@ class Plan:
     tuning: Tuning | None = None
     changes: tuple[Change, ...] = ()
     scaling: Scaling | None = None
+    removals: tuple[ChildRecord, ...] = ()
 
     @property
     def is_quiet(self) -> bool:
         """Whether there was nothing to do, and nothing is tuned that may have to come back."""
-        idle = not (self.applications or self.recipients or self.notices or self.changes)
+        idle = not (self.applications or self.removals or self.recipients)
+        idle = idle and not (self.notices or self.changes)
         untuned = self.tuning is not None and self.tuning.point.is_as_declared
         return idle and untuned and not self.status_changed
