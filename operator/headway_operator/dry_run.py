@@ -25,16 +25,18 @@ def rendered(document: dict[str, Any], options: argparse.Namespace) -> Iterator[
         pydantic.ValidationError: its spec is not valid.
     """
     metadata = document.get("metadata", {})
+    spec = InferenceServiceSpec.model_validate(document.get("spec", {}), extra="forbid")
     yield from render_children(
         Blueprint(
             namespace=metadata.get("namespace", "default"),
             name=metadata["name"],
             uid=metadata.get("uid", _UID),
             generation=metadata.get("generation", 1),
-            spec=InferenceServiceSpec.model_validate(document.get("spec", {}), extra="forbid"),
+            spec=spec,
             runtime_image=options.runtime_image,
             operator_namespace=options.operator_namespace,
             public_keys=(),
+            router_replicas=spec.router.replicas if spec.router.enabled else None,
             router_image=options.router_image,
         )
     )

@@ -65,6 +65,4 @@ class Actor:
             await self.applier.apply(snapshot.service, application, now)
             for application in plan.applications
         ]
-        for child in plan.removals:
-            await self.applier.remove(snapshot.service, child)
         return any(learned)

@@ -17,7 +17,7 @@ from headway_operator.errors import told
 from headway_operator.metrics import WRITES
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.memory import Memory
-from headway_operator.observe.records import ChildRecord, ServiceRecord
+from headway_operator.observe.records import ServiceRecord
 from headway_operator.observe.snapshot import Refusal
 from headway_operator.observe.trimming import child_record
 
@@ -68,26 +68,6 @@ class Applier:
             (application.slot, service.key), child_record(body, application.slot)
         )
         return refusals.pop(application.slot, None) is not None
-
-    async def remove(self, service: ServiceRecord, child: ChildRecord) -> None:
-        """Delete one object.
-
-        Raises:
-            NotLeaderError: this process does not lead (any more).
-            kubernetes.aio.client.ApiException: the API server could not do it now.
-        """
-        self._leadership.require()
-        try:
-            await self._cluster.delete(child.kind, child.key.namespace, child.name, child.uid)
-        except ApiException as error:
-            if not _is_refusal(error):
-                raise
-            # It serves nobody any more, and must not keep the rest from being done.
-            logger.warning("%s: %s not deleted: %s", service.key, child.slot, told(error))
-            return
-        WRITES.labels(kind=child.kind).inc()
-        self._memory.of(service).refusals.pop(child.slot, None)
-        self._memory.children.forget((child.slot, service.key))
 
 
 def _is_refusal(error: ApiException) -> bool:

@@ -13,7 +13,7 @@ import aiohttp
 from kubernetes.aio import client, config
 from kubernetes.aio.client import ApiException
 from kubernetes.aio.dynamic import DynamicClient
-from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
+from kubernetes.aio.dynamic.exceptions import NotFoundError
 from kubernetes.aio.dynamic.resource import Resource
 
 from headway_operator.api import GROUP, KIND, PLURAL, VERSION
@@ -146,14 +146,6 @@ class ClusterClient:
         kind = kind_of(slot)
         body = await self.get(kind, service.namespace, child_name(slot, service.name))
         return None if body is None else child_record({"kind": kind, **body}, slot)
-
-    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        """Delete an object, unless it is gone or another one has its name."""
-        options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
-        try:
-            await self._request("delete", self._path(kind, namespace, name), body=options)
-        except (NotFoundError, ConflictError):
-            return
 
     async def wait_for_definition(self) -> None:
         """Wait until the custom resource is served: it may be installed along with the operator.

@@ -10,6 +10,7 @@ from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import APPLIED_HASH
 from headway_operator.decide.ownership import lost_field
 from headway_operator.decide.plan import Application, Cause, slot_of_body
+from headway_operator.decide.router import router_replicas
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import ChildRecord
@@ -33,6 +34,7 @@ def children_of(
         public_keys=operator.public_keys,
         applied=snapshot.rollout.template if snapshot.rollout else None,
         points_to=points_to,
+        router_replicas=router_replicas(snapshot, spec),
         router_image=operator.router_image,
         router_applied=snapshot.router_rollout.template if snapshot.router_rollout else None,
     )

@@ -20,7 +20,7 @@ from headway_operator.decide.notices import (
 from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
 from headway_operator.decide.retune import Retuned
-from headway_operator.decide.router import decide_removals, decide_target, target_change
+from headway_operator.decide.router import decide_target, target_change
 from headway_operator.decide.scaling import Scaled, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
@@ -86,5 +86,4 @@ def _plan(
         tuning=retuned.tuning if retuned else None,
         changes=retuned.changes if retuned else (),
         scaling=scaled.memory,
-        removals=decide_removals(snapshot, facts.spec) if facts.spec else (),
     )

@@ -10,7 +10,7 @@ from typing import Any
 from headway_operator.api import InferenceServiceStatus
 from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
-from headway_operator.observe.records import ChildRecord, PodRecord
+from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.snapshot import PublishedPolicy
 from headway_operator.observe.tuning import Tuning
@@ -90,7 +90,6 @@ class Plan:
         tuning: how the engines are tuned; None while that is being found out.
         changes: what was retuned, each with its reason.
         scaling: how many pods were needed; None where others decide that.
-        removals: objects that are to be deleted.
     """
 
     applications: tuple[Application, ...]
@@ -102,12 +101,10 @@ class Plan:
     tuning: Tuning | None = None
     changes: tuple[Change, ...] = ()
     scaling: Scaling | None = None
-    removals: tuple[ChildRecord, ...] = ()
 
     @property
     def is_quiet(self) -> bool:
         """Whether there was nothing to do, and nothing is tuned that may have to come back."""
-        idle = not (self.applications or self.removals or self.recipients)
-        idle = idle and not (self.notices or self.changes)
+        idle = not (self.applications or self.recipients or self.notices or self.changes)
         untuned = self.tuning is not None and self.tuning.point.is_as_declared
         return idle and untuned and not self.status_changed

@@ -1,13 +1,13 @@
-"""Where the Service points to, what goes when the router is turned off, and RouterReady."""
+"""Where the Service points to, how many pods the router has, and the condition RouterReady."""
 
 from __future__ import annotations
 
 from headway_operator.api import InferenceServiceSpec
-from headway_operator.api.labels import ENGINES, ROUTER, ROUTER_SLOTS
+from headway_operator.api.labels import ENGINES, ROUTER
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.verdict import Verdict
 from headway_operator.observe.classify import worst_problem
-from headway_operator.observe.records import ChildRecord, PodRecord
+from headway_operator.observe.records import PodRecord
 from headway_operator.observe.snapshot import Snapshot
 
 
@@ -26,12 +26,16 @@ def decide_target(snapshot: Snapshot, spec: InferenceServiceSpec) -> str:
     return ENGINES
 
 
-def decide_removals(snapshot: Snapshot, spec: InferenceServiceSpec) -> tuple[ChildRecord, ...]:
-    """The router's objects once it is turned off, and only when the Service points elsewhere."""
-    if spec.router.enabled or _points_to(snapshot) == ROUTER:
-        return ()
-    found = (snapshot.children.get(slot) for slot in reversed(ROUTER_SLOTS))
-    return tuple(child for child in found if child is not None)
+def router_replicas(snapshot: Snapshot, spec: InferenceServiceSpec) -> int | None:
+    """Pods that the router is to have; None where its objects are left as they are.
+
+    A router that is turned off loses its pods when the Service points elsewhere, and not before.
+    Its objects stay, without effect: the operator has no right to delete anything.
+    """
+    if spec.router.enabled:
+        return spec.router.replicas
+    is_made = f"{ROUTER} Deployment" in snapshot.children
+    return 0 if is_made and _points_to(snapshot) != ROUTER else None
 
 
 def target_change(snapshot: Snapshot, target: str) -> str:

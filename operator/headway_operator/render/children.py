@@ -55,6 +55,7 @@ class Blueprint:
         public_keys: one key, or two while keys are rotated.
         applied: the pod template as it was last applied; None where that is not known.
         points_to: the component whose pods the Service selects.
+        router_replicas: pods of the router; None where nothing of it is rendered.
         router_image: image with vllm-router for a service that names none.
         router_applied: the router's pod template as it was last applied.
     """
@@ -69,6 +70,7 @@ class Blueprint:
     public_keys: tuple[PublicKey, ...]
     applied: AppliedTemplate | None = None
     points_to: str = ENGINES
+    router_replicas: int | None = None
     router_image: str = ""
     router_applied: AppliedTemplate | None = None
 
@@ -93,12 +95,14 @@ def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
             {"spec": deployment_spec(name, spec, template)},
             template_annotations(template, inputs),
         ),
-        *(_router_children(blueprint) if spec.router.enabled else ()),
+        *_router_children(blueprint),
     )
 
 
 def _router_children(blueprint: Blueprint) -> Iterator[dict[str, Any]]:
-    name, spec = blueprint.name, blueprint.spec
+    name, spec, replicas = blueprint.name, blueprint.spec, blueprint.router_replicas
+    if replicas is None:
+        return
     network_policy = router_network_policy_spec(name)
     budget = disruption_budget_spec(name, ROUTER)
     for kind, content in (
@@ -114,7 +118,7 @@ def _router_children(blueprint: Blueprint) -> Iterator[dict[str, Any]]:
         image=spec.router.image or blueprint.router_image,
         runtime_image=spec.runtime.image or blueprint.runtime_image,
     )
-    content = {"spec": router_deployment_spec(name, spec, template)}
+    content = {"spec": router_deployment_spec(name, replicas, template)}
     annotations = template_annotations(template, inputs)
     yield _child(blueprint, "Deployment", content, annotations, component=ROUTER)
 

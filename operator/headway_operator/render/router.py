@@ -53,12 +53,10 @@ def router_template(
     return template
 
 
-def router_deployment_spec(
-    service: str, spec: InferenceServiceSpec, template: dict[str, Any]
-) -> dict[str, Any]:
+def router_deployment_spec(service: str, replicas: int, template: dict[str, Any]) -> dict[str, Any]:
     """The Deployment's spec around a pod template."""
     return {
-        "replicas": spec.router.replicas,
+        "replicas": replicas,
         "revisionHistoryLimit": 3,
         "progressDeadlineSeconds": _PROGRESS_DEADLINE_SECONDS,
         "selector": {"matchLabels": selector_labels(service, ROUTER)},

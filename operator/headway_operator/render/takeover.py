@@ -32,7 +32,8 @@ def inputs_hash(service: str, service_uid: str, spec: InferenceServiceSpec) -> s
 
 def router_inputs_hash(service: str, service_uid: str, spec: InferenceServiceSpec) -> str:
     """The same for a router's pod template."""
-    router = spec.router.model_copy(update={"replicas": Router().replicas})
+    like_any = {"enabled": True, "replicas": Router().replicas}
+    router = spec.router.model_copy(update=like_any)
     engine = spec.engine
     security = [engine.pod_security, engine.run_as_user, engine.fs_group]
     secrets = [each.to_kubernetes() for each in engine.image_pull_secrets]

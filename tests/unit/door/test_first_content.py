@@ -53,6 +53,30 @@ async def test_what_a_client_gets_is_the_same(chunks: list[bytes], last: bytes) 
     assert [each["more_body"] for each in sent[1:]][-1] is False
 
 
+@pytest.mark.parametrize(
+    ("first", "status"),
+    [
+        (b'data: {"error": {"message": "EngineDeadError", "code": 500}}\n\n', 500),
+        (b'data: {"error": {"message": "too long", "code": 400}}\n\n', 200),
+        (b'data: {"error": {"message": "no code"}}\n\n', 200),
+        (b'data: {"error": "text"}\n\n', 200),
+        (b'data: {"error"', 200),
+        (b'data: {"choices": []}\n\n', 200),
+    ],
+)
+async def test_a_stream_that_begins_with_the_engines_failure_has_its_status(
+    first: bytes, status: int
+) -> None:
+    head, sent = await passed(HEAD, content(first))
+    assert head == {**HEAD, "status": status}
+    assert sent["body"] == first
+
+
+async def test_a_failure_in_mid_stream_changes_no_status() -> None:
+    failure = content(b'data: {"error": {"code": 500}}\n\n')
+    assert await passed(HEAD, content(b"a"), failure) == [HEAD, content(b"a"), failure]
+
+
 async def test_an_engine_that_fails_before_its_first_token_has_not_answered(world: World) -> None:
     async def fails_in_mid_stream(_scope: Any, receive: Any, send: Any) -> None:
         await receive()

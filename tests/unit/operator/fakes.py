@@ -85,13 +85,6 @@ class FakeCluster:
         body = await self.get(kind, service.namespace, child_name(slot, service.name))
         return None if body is None else child_record({"kind": kind, **body}, slot)
 
-    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        """Delete, unless it is another one."""
-        self._write("delete", kind)
-        found = self.objects.get((kind, namespace, name))
-        if found is not None and found["metadata"]["uid"] == uid:
-            del self.objects[kind, namespace, name]
-
     def _store(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
         self.version += 1
         stored = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}

@@ -61,15 +61,17 @@ def service(
 
 def blueprint(fields: Mapping[str, Any] | None = None, *, generation: int = 1) -> Blueprint:
     """What the objects of demo are rendered from."""
+    declared = InferenceServiceSpec.model_validate(fields or spec())
     return Blueprint(
         namespace="team",
         name="demo",
         uid=UID,
         generation=generation,
-        spec=InferenceServiceSpec.model_validate(fields or spec()),
+        spec=declared,
         runtime_image=OPERATOR.runtime_image,
         operator_namespace=OPERATOR.namespace,
         public_keys=OPERATOR.public_keys,
+        router_replicas=declared.router.replicas if declared.router.enabled else None,
         router_image=OPERATOR.router_image,
     )
 
@@ -215,8 +217,6 @@ def carried_out(before: Snapshot, plan: Plan) -> Snapshot:
         **before.children,
         **{each.slot: child_record(applied(each.body)) for each in plan.applications},
     }
-    for gone in plan.removals:
-        del children[gone.slot]
     stamp: Stamp | None = plan.published.policy.stamp if plan.published else None
     reports = {
         **before.reports,

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from headway_operator.act.apply import Applier
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import (
     CHILD_KINDS,
@@ -35,7 +34,7 @@ from headway_operator.observe.records import PodRecord, RolloutRecord, ServiceKe
 from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.trimming import child_record
 from headway_operator.render.deployment import template_hash
-from tests.unit.operator.fakes import FakeCluster, api_error
+from tests.unit.operator.fakes import FakeCluster
 from tests.unit.operator.samples import (
     NOW,
     OPERATOR,
@@ -276,20 +275,24 @@ def test_where_nobody_is_ready_nothing_is_turned() -> None:
     assert condition(plan, "RouterReady")[:2] == ("False", "NoEngineReady")
 
 
-def test_a_router_is_deleted_once_the_service_points_elsewhere() -> None:
+def test_a_router_loses_its_pods_once_the_service_points_elsewhere() -> None:
     using = settled(snapshot(service(ON), ready_pod(), routers=(READY_ROUTER,)))
     off = with_spec(using, OFF)
     plan = decide(off, NOW)
+    assert [each.slot for each in plan.applications] == ["ConfigMap", "Service"]
     assert pointed_to(plan, off) == ENGINES
-    assert plan.removals == ()
     turned = carried_out(off, plan)
     plan = decide(turned, NOW)
-    assert [each.slot for each in plan.removals] == list(reversed(ROUTER_SLOTS))
-    assert not plan.is_quiet
+    (application,) = plan.applications
+    assert (application.slot, application.body["spec"]["replicas"]) == (f"{ROUTER} Deployment", 0)
+    # It keeps its template: nothing is rolled that is about to go, or comes back.
+    before, after = (
+        template_hash(each["spec"]["template"])
+        for each in (rendered(ON)[f"{ROUTER} Deployment"], application.body)
+    )
+    assert after == before
     assert "RouterReady" not in {each.type for each in plan.status.conditions}
-    gone = carried_out(turned, plan)
-    assert set(gone.children) == set(CHILD_KINDS)
-    assert decide(gone, NOW).removals == ()
+    assert decide(carried_out(turned, plan), NOW).applications == ()
 
 
 def test_what_keeps_a_router_from_starting_is_told_and_the_service_is_ready() -> None:
@@ -334,8 +337,12 @@ def test_the_service_points_to_who_was_ready_when_anybody_was(
             assert ready[target] or not any(ready.values())
         else:
             assert target == ENGINES
-        # Nothing is deleted that the Service points to, before and after.
-        assert not plan.removals or {target, now.children["Service"].points_to} == {ENGINES}
+        # No pod is taken away from a router that the Service points to, before and after.
+        stopped = any(
+            each.slot == f"{ROUTER} Deployment" and not each.body["spec"]["replicas"]
+            for each in plan.applications
+        )
+        assert not stopped or {target, now.children["Service"].points_to} == {ENGINES}
         turned = target != now.children["Service"].points_to
         assert turned == bool({"RouterInUse", "RouterBypassed"} & set(reasons(plan)))
         now = carried_out(now, plan)
@@ -408,29 +415,3 @@ async def test_the_engines_of_a_service_called_router_are_somebody_elses() -> No
     plan = decide(found, NOW)
     assert condition(plan, "Ready")[:2] == ("False", "NameTaken")
     assert "router Deployment demo-router belongs to somebody else" in condition(plan, "Ready")[2]
-
-
-class Leading:
-    epoch = 7
-
-    def require(self) -> None:
-        pass
-
-
-async def test_what_is_removed_is_that_very_object() -> None:
-    server, memory = FakeCluster(), Memory()
-    applier = Applier(server, Leading(), memory)  # type: ignore[arg-type]
-    (record,) = (each for each in records() if each.slot == f"{ROUTER} Deployment")
-    server.objects["Deployment", "team", "demo-router"] = {"metadata": {"uid": "another"}}
-    await applier.remove(service(), record)
-    assert ("Deployment", "team", "demo-router") in server.objects
-    server.objects["Deployment", "team", "demo-router"] = {"metadata": {"uid": record.uid}}
-    await applier.remove(service(), record)
-    assert ("Deployment", "team", "demo-router") not in server.objects
-
-
-async def test_a_removal_that_is_not_allowed_stops_nothing_else() -> None:
-    server = FakeCluster()
-    server.fails = [api_error(403)]
-    applier = Applier(server, Leading(), Memory())  # type: ignore[arg-type]
-    await applier.remove(service(), records()[-1])
