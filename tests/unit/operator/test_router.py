@@ -41,6 +41,7 @@ from tests.unit.operator.samples import (
     applied,
     carried_out,
     condition,
+    ended,
     pod,
     ready_pod,
     rendered,
@@ -304,6 +305,21 @@ def test_what_keeps_a_router_from_starting_is_told_and_the_service_is_ready() ->
     assert message.endswith("Requests go to the engines directly")
     assert condition(plan, "Ready")[0] == "True"
     assert any(notice.warning for notice in plan.notices)
+
+
+@pytest.mark.parametrize(
+    ("container", "reason", "named"),
+    [
+        (ended("Error", 1, restartCount=5), "RouterCrashed", "The router exited with code 1"),
+        (ended("OOMKilled", 137), "OOMKilled", "raise router.resources.limits.memory"),
+    ],
+)
+def test_a_router_that_ends_is_told(container: dict[str, Any], reason: str, named: str) -> None:
+    before = settled(snapshot(service(ON), ready_pod()))
+    plan = decide(replace(before, routers=(router_pod(router=container),)), NOW)
+    assert condition(plan, "RouterReady")[:2] == ("False", reason)
+    assert named in condition(plan, "RouterReady")[2]
+    assert condition(plan, "Stalled")[0] == "False"
 
 
 ENGINE_PODS = {"ready": ready_pod(), "loading": pod(), "none": None}
