@@ -57,12 +57,7 @@ def service_record(body: Body) -> ServiceRecord:
 
 
 def child_record(body: Body, slot: str | None = None) -> ChildRecord:
-    """Trim one of a service's objects; its name tells whose it is.
-
-    Args:
-        body: the object.
-        slot: what it is to the service; None where its labels tell.
-    """
+    """Trim one of a service's objects, in the slot that is given or that its labels tell."""
     metadata = body["metadata"]
     labels = metadata.get("labels") or {}
     slot = slot or slot_of(body["kind"], metadata["name"], labels)
