@@ -98,7 +98,7 @@ format: environment ## format the Python code
 
 .PHONY: requirements
 requirements: environment ## compile requirements/*.in into pins
-	@for name in operator runtime; do \
+	@for name in operator runtime router; do \
 	  $(DEV)/bin/uv pip compile -q --upgrade --no-emit-index-url --python-version 3.11 --custom-compile-command "make requirements" \
 	    requirements/$$name.in -o requirements/$$name.txt; done
 	@for name in engine-cpu dev; do \

@@ -25,16 +25,19 @@ def rendered(document: dict[str, Any], options: argparse.Namespace) -> Iterator[
         pydantic.ValidationError: its spec is not valid.
     """
     metadata = document.get("metadata", {})
+    spec = InferenceServiceSpec.model_validate(document.get("spec", {}), extra="forbid")
     yield from render_children(
         Blueprint(
             namespace=metadata.get("namespace", "default"),
             name=metadata["name"],
             uid=metadata.get("uid", _UID),
             generation=metadata.get("generation", 1),
-            spec=InferenceServiceSpec.model_validate(document.get("spec", {}), extra="forbid"),
+            spec=spec,
             runtime_image=options.runtime_image,
             operator_namespace=options.operator_namespace,
             public_keys=(),
+            router_replicas=spec.router.replicas if spec.router.enabled else None,
+            router_image=options.router_image,
         )
     )
 
@@ -47,6 +50,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("file", help="YAML file, or - for standard input")
     parser.add_argument("--runtime-image", default="headway-runtime:unset", metavar="IMAGE")
+    parser.add_argument("--router-image", default="headway-router:unset", metavar="IMAGE")
     parser.add_argument("--operator-namespace", default="headway-system", metavar="NAMESPACE")
     return parser.parse_args()
 

@@ -13,6 +13,7 @@ VARIABLES = """\
 environment variables:
   HEADWAY_NAMESPACE         namespace the operator runs in (downward API: metadata.namespace)
   HEADWAY_RUNTIME_IMAGE     image of sidecar and plug-in for services that do not pin one
+  HEADWAY_ROUTER_IMAGE      image with vllm-router for services with a router that name none
   HEADWAY_SIGNING_KEY_DIR   directory with current.pem (Ed25519) and, while keys are rotated,
                             previous.pem
   HEADWAY_WATCH_NAMESPACES  namespaces to serve, separated by commas; all when empty
@@ -54,6 +55,7 @@ class Environment:
     Attributes:
         namespace: where it runs.
         runtime_image: Headway's image for services that do not pin one.
+        router_image: image with vllm-router, likewise.
         signing_key_dir: where its private keys are mounted.
         watch_namespaces: the namespaces it serves; all when empty.
         log_format: ``text`` or ``json``.
@@ -62,6 +64,7 @@ class Environment:
 
     namespace: str
     runtime_image: str
+    router_image: str
     signing_key_dir: Path
     watch_namespaces: tuple[str, ...]
     log_format: str
@@ -85,6 +88,9 @@ class Environment:
                 variables, "HEADWAY_NAMESPACE", "the namespace the operator runs in"
             ),
             runtime_image=_required(variables, "HEADWAY_RUNTIME_IMAGE", "Headway's runtime image"),
+            router_image=_required(
+                variables, "HEADWAY_ROUTER_IMAGE", "an image with the package vllm-router"
+            ),
             signing_key_dir=Path(
                 _required(
                     variables, "HEADWAY_SIGNING_KEY_DIR", "the directory that holds current.pem"

@@ -113,6 +113,7 @@ class Operator:
         return OperatorFacts(
             namespace=self.environment.namespace,
             runtime_image=self.environment.runtime_image,
+            router_image=self.environment.router_image,
             public_keys=self.keys.public_keys(),
             epoch=epoch,
         )
@@ -185,12 +186,12 @@ class Operator:
         """Enqueue all services."""
         self.queue.add_idle(self.cluster.services)
 
-    def gone(self, kind: str, key: ServiceKey, uid: str) -> None:
+    def gone(self, slot: str, key: ServiceKey, uid: str) -> None:
         """An object was deleted: what we wrote of it is history."""
-        if kind == KIND:
+        if slot == KIND:
             self.memory.forget(key)
         else:
-            self.memory.children.deleted((kind, key), uid)
+            self.memory.children.deleted((slot, key), uid)
 
     def alive(self) -> None:
         """An event of the Lease came through: the watch is alive."""

@@ -13,7 +13,7 @@ from typing import Any
 import kopf
 
 from headway_operator.api import GROUP, KIND, PLURAL, VERSION
-from headway_operator.api.labels import MANAGED_SELECTOR, SERVICE_LABEL
+from headway_operator.api.labels import COMPONENT_LABEL, MANAGED_SELECTOR, ROUTER, SERVICE_LABEL
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.trimming import child_record, pod_record, service_record
@@ -37,7 +37,7 @@ class Listener:
 
     Attributes:
         changed: a service, or something that belongs to it, has changed.
-        gone: an object is gone: its kind, the service it belonged to, and its uid.
+        gone: an object is gone: its slot, the service it belonged to, and its uid.
         alive: a renewal of the operator's Lease came through the watch.
         check: raises if the operator is not alive.
         stopping: the operator is being stopped.
@@ -118,7 +118,7 @@ def _watch_children(registry: kopf.OperatorRegistry, cluster: Cluster, listener:
         record = child_record({"kind": resource.kind, **event["object"]})
         if event["type"] == "DELETED":
             cluster.children.drop(record.uid)
-            listener.gone(record.kind, record.key, record.uid)
+            listener.gone(record.slot, record.key, record.uid)
         else:
             cluster.children.put(record.key, record)
         listener.changed(record.key)
@@ -132,10 +132,11 @@ def _watch_pods(registry: kopf.OperatorRegistry, cluster: Cluster, listener: Lis
     async def pod_changed(event: kopf.RawEvent, labels: kopf.Labels, **_: Any) -> None:
         record = pod_record(event["object"])
         key = ServiceKey(record.namespace, labels.get(SERVICE_LABEL, ""))
+        pods = cluster.routers if labels.get(COMPONENT_LABEL) == ROUTER else cluster.pods
         if event["type"] == "DELETED":
-            cluster.pods.drop(record.uid)
+            pods.drop(record.uid)
         else:
-            cluster.pods.put(key, record)
+            pods.put(key, record)
         listener.changed(key)
 
 

@@ -70,6 +70,13 @@ def test_defaults_are_visible_on_the_stored_object(operator: Cluster) -> None:
         "forecastSeconds": 60,
         "stabilizationSeconds": 300,
     }
+    assert spec["router"] == {
+        "enabled": False,
+        "policy": "RoundRobin",
+        "replicas": 2,
+        "retries": 6,
+        "drainSeconds": 300,
+    }
     assert spec["trustHeaders"] is False
     assert spec["engine"]["maxNumSeqs"] == 1024
     assert spec["engine"]["maxNumBatchedTokens"] == 8192

@@ -186,6 +186,14 @@ def prometheus_variables(deployment: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def test_the_operator_is_told_the_images_of_the_chart(helm: Cluster) -> None:
+    settings = ("runtimeImage.repository=r/runtime", "routerImage.repository=r/router")
+    deployment = only(of_kind(helm, "Deployment", *settings, "routerImage.tag=v2"))
+    told = {each["name"]: each.get("value") for each in operator_container(deployment)["env"]}
+    assert told["HEADWAY_ROUTER_IMAGE"] == "r/router:v2"
+    assert str(told["HEADWAY_RUNTIME_IMAGE"]).startswith("r/runtime:")
+
+
 def test_without_a_prometheus_the_operator_is_told_of_none(helm: Cluster) -> None:
     deployment = only(of_kind(helm, "Deployment"))
     assert prometheus_variables(deployment) == {}

@@ -33,6 +33,23 @@ def kill_children(container_id: str, match: str) -> int:
     return killed
 
 
+def kill(container_id: str) -> int:
+    """SIGKILL all processes of a container at once, as when its node loses power.
+
+    Args:
+        container_id: as in a pod's status, ``containerd://...``; of this machine.
+
+    Returns:
+        how many there were.
+    """
+    killed = 0
+    for pid in _processes(container_id.rpartition("/")[2]):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+    return killed
+
+
 @contextlib.contextmanager
 def frozen(container_id: str) -> Iterator[None]:
     """A container whose processes exist and do nothing, as on a node that hangs.

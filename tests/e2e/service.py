@@ -63,8 +63,16 @@ class Service:
             yield
 
     def pods(self) -> list[dict[str, Any]]:
-        """Its pods that are not being deleted."""
-        found = self.cluster.list("pods", self.namespace, f"headway.dev/service={self.name}")
+        """The pods of its engines that are not being deleted."""
+        return self._pods_of("engine")
+
+    def routers(self) -> list[dict[str, Any]]:
+        """The pods of its router that are not being deleted."""
+        return self._pods_of("router")
+
+    def _pods_of(self, component: str) -> list[dict[str, Any]]:
+        selector = f"headway.dev/service={self.name},app.kubernetes.io/component={component}"
+        found = self.cluster.list("pods", self.namespace, selector)
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def pod_ready(self) -> str:

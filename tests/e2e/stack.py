@@ -29,6 +29,7 @@ class Images:
 
     operator: str
     runtime: str
+    router: str
 
 
 def lab(*arguments: str) -> str:
@@ -56,18 +57,21 @@ def bring_up() -> tuple[Cluster, Images]:
     tags = json.loads(lab("images", "--json"))
     kubeconfig = Path(lab("kubeconfig").strip())
     cluster = Cluster(kubeconfig, Paths.from_environment(os.environ).bin)
-    return cluster, Images(tags["operator"], tags["runtime"])
+    return cluster, Images(tags["operator"], tags["runtime"], tags["router"])
 
 
 def install_chart(cluster: Cluster, images: Images, *settings: str) -> str:
     """Install or upgrade the chart with this checkout's images, and wait for the operator."""
     operator_repository, operator_tag = images.operator.rsplit(":", 1)
     runtime_repository, runtime_tag = images.runtime.rsplit(":", 1)
+    router_repository, router_tag = images.router.rsplit(":", 1)
     values = (
         f"image.repository={operator_repository}",
         f"image.tag={operator_tag}",
         f"runtimeImage.repository={runtime_repository}",
         f"runtimeImage.tag={runtime_tag}",
+        f"routerImage.repository={router_repository}",
+        f"routerImage.tag={router_tag}",
         f"prometheus.url={PROMETHEUS_URL}",
         *settings,
     )

@@ -58,14 +58,16 @@ class Applier:
         except ApiException as error:
             if not _is_refusal(error):
                 raise
-            known = refusals.get(application.kind)
+            known = refusals.get(application.slot)
             if known is None:
-                logger.warning("%s: %s refused: %s", service.key, application.kind, told(error))
-            refusals[application.kind] = _refusal(application, error, now)
+                logger.warning("%s: %s refused: %s", service.key, application.slot, told(error))
+            refusals[application.slot] = _refusal(application, error, now)
             return known is None
         WRITES.labels(kind=application.kind).inc()
-        self._memory.children.note((application.kind, service.key), child_record(body))
-        return refusals.pop(application.kind, None) is not None
+        self._memory.children.note(
+            (application.slot, service.key), child_record(body, application.slot)
+        )
+        return refusals.pop(application.slot, None) is not None
 
 
 def _is_refusal(error: ApiException) -> bool:
@@ -74,7 +76,7 @@ def _is_refusal(error: ApiException) -> bool:
 
 def _refusal(application: Application, error: ApiException, now: Instant) -> Refusal:
     return Refusal(
-        kind=application.kind,
+        kind=application.slot,
         applied_hash=applied_hash(application.body),
         status=error.status,
         fields=_fields(error.body),

@@ -17,7 +17,7 @@ from kubernetes.aio.dynamic.exceptions import NotFoundError
 from kubernetes.aio.dynamic.resource import Resource
 
 from headway_operator.api import GROUP, KIND, PLURAL, VERSION
-from headway_operator.api.labels import FIELD_MANAGER, child_name
+from headway_operator.api.labels import FIELD_MANAGER, child_name, kind_of
 from headway_operator.errors import told
 from headway_operator.observe.records import ChildRecord, ServiceKey
 from headway_operator.observe.trimming import child_record
@@ -141,10 +141,11 @@ class ClusterClient:
         content_type = "application/merge-patch+json"
         return await self._request("patch", path, body=patch, content_type=content_type)
 
-    async def read_child(self, kind: str, service: ServiceKey) -> ChildRecord | None:
-        """The object of that kind which has the service's name for it; None if there is none."""
-        body = await self.get(kind, service.namespace, child_name(kind, service.name))
-        return None if body is None else child_record({"kind": kind, **body})
+    async def read_child(self, slot: str, service: ServiceKey) -> ChildRecord | None:
+        """The object that has the service's name for that slot; None if there is none."""
+        kind = kind_of(slot)
+        body = await self.get(kind, service.namespace, child_name(slot, service.name))
+        return None if body is None else child_record({"kind": kind, **body}, slot)
 
     async def wait_for_definition(self) -> None:
         """Wait until the custom resource is served: it may be installed along with the operator.

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from headway_operator.act.cluster_client import ClusterClient
 from headway_operator.api import KIND
-from headway_operator.api.labels import MANAGED_SELECTOR
-from headway_operator.observe.memory import CHILD_KINDS
+from headway_operator.api.labels import CHILD_KINDS, MANAGED_SELECTOR
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 SERVICE_LABEL = "headway.dev/service"
 """On every object of a service: the service's name."""
 
@@ -33,14 +35,56 @@ POLICY_PORT = 8900
 METRICS_PORT = 8901
 """Port of the sidecar's probes and metrics."""
 
-_POLICY_SUFFIX = "-policy"
+ROUTER_METRICS_PORT = 29000
+"""Port of the router's metrics."""
+
+DISCOVERY = "headway-discovery"
+"""Container beside the router that tells it which engines there are."""
 
 
-def child_name(kind: str, service: str) -> str:
-    """Name of a service's object of a kind; the ConfigMap holds baseline policy and keys."""
-    return service + _POLICY_SUFFIX if kind == "ConfigMap" else service
+COMPONENT_LABEL = "app.kubernetes.io/component"
+ENGINES = "engine"
+ROUTER = "router"
+"""Values of the component label: whose pods, and whose objects, they are."""
+
+CHILD_KINDS = ("ConfigMap", "NetworkPolicy", "Service", "PodDisruptionBudget", "Deployment")
+"""Kinds of a service's objects. There is one of each for the engines, and its slot has its name."""
+
+ROUTER_SLOTS = tuple(
+    f"{ROUTER} {kind}" for kind in ("NetworkPolicy", "Service", "PodDisruptionBudget", "Deployment")
+)
+"""Slots of the objects that a service has besides, while it has a router."""
+
+CHILD_SLOTS = (*CHILD_KINDS, *ROUTER_SLOTS)
+
+_SUFFIXES = {
+    "ConfigMap": "-policy",
+    # Headless: its name stands for the addresses of all engines.
+    f"{ROUTER} Service": "-engines",
+    **{slot: "-router" for slot in ROUTER_SLOTS if slot != f"{ROUTER} Service"},
+}
 
 
-def service_of(kind: str, name: str) -> str:
-    """Name of the service that an object of that kind and name belongs to."""
-    return name.removesuffix(_POLICY_SUFFIX) if kind == "ConfigMap" else name
+def slot_of(kind: str, name: str, labels: Mapping[str, str]) -> str:
+    """What an object is to its service: its kind, and whether it is the router's.
+
+    Labels can be changed by anybody; the name alone is ambiguous.
+    """
+    slot = f"{ROUTER} {kind}"
+    is_routers = labels.get(COMPONENT_LABEL) == ROUTER and slot in ROUTER_SLOTS
+    return slot if is_routers and name.endswith(_SUFFIXES[slot]) else kind
+
+
+def kind_of(slot: str) -> str:
+    """Kind of the object in a slot."""
+    return slot.rpartition(" ")[2]
+
+
+def child_name(slot: str, service: str) -> str:
+    """Name of a service's object in a slot; the ConfigMap holds baseline policy and keys."""
+    return service + _SUFFIXES.get(slot, "")
+
+
+def service_of(slot: str, name: str) -> str:
+    """Name of the service that an object of that slot and name belongs to."""
+    return name.removesuffix(_SUFFIXES.get(slot, ""))

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from headway_operator.api.base import ApiModel, Rule, list_map, rules
 from headway_operator.api.engine import Engine
+from headway_operator.api.router import Router
 from headway_operator.api.scalars import DataKey, DnsLabel, ImageReference, ObjectName
 from headway_operator.api.scaling import IN_FULL, Scaling
 from headway_operator.api.scheduling import Scheduling
@@ -168,3 +169,7 @@ class InferenceServiceSpec(ApiModel):
 
     scaling: Annotated[Scaling, Field(default_factory=Scaling, json_schema_extra=IN_FULL)]
     """How many pods there are, and who decides it."""
+
+    router: Annotated[Router, Field(default_factory=Router, json_schema_extra={"default": {}})]
+    """vLLM's router between the Service and the engines: it chooses an engine for each request, and
+    another one where that engine dies or refuses before it has answered anything."""

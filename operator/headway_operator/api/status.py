@@ -26,6 +26,8 @@ class ConditionType(StrEnum):
     """There are metrics to retune the engines from; the reason says where they come from."""
     SCALING_LIMITED = "ScalingLimited"
     """More pods are needed than scaling.maxReplicas allows, or than can be started."""
+    ROUTER_READY = "RouterReady"
+    """A pod of the router is ready, and the Service points to it. Only where router.enabled."""
     STALLED = "Stalled"
     """Something is wrong that will not heal by itself."""
 
@@ -34,8 +36,8 @@ class Condition(ApiModel):
     """One aspect of the service's state."""
 
     type: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
-    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited or
-    Stalled."""
+    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited,
+    RouterReady or Stalled."""
 
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
@@ -79,5 +81,5 @@ class InferenceServiceStatus(ApiModel):
     conditions: Annotated[
         tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))
     ] = ()
-    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited and
-    Stalled."""
+    """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited,
+    RouterReady and Stalled."""

@@ -9,7 +9,8 @@ from typing import Any
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import APPLIED_HASH
 from headway_operator.decide.ownership import lost_field
-from headway_operator.decide.plan import Application, Cause
+from headway_operator.decide.plan import Application, Cause, slot_of_body
+from headway_operator.decide.router import router_replicas
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import ChildRecord
@@ -17,8 +18,10 @@ from headway_operator.observe.snapshot import Refusal, Snapshot
 from headway_operator.render import Blueprint, render_children
 
 
-def children_of(snapshot: Snapshot, spec: InferenceServiceSpec) -> tuple[dict[str, Any], ...]:
-    """The objects of a service as they should be."""
+def children_of(
+    snapshot: Snapshot, spec: InferenceServiceSpec, points_to: str
+) -> tuple[dict[str, Any], ...]:
+    """The objects of a service as they should be; its Service selects pods of a component."""
     service, operator = snapshot.service, snapshot.operator
     blueprint = Blueprint(
         namespace=service.key.namespace,
@@ -30,6 +33,10 @@ def children_of(snapshot: Snapshot, spec: InferenceServiceSpec) -> tuple[dict[st
         operator_namespace=operator.namespace,
         public_keys=operator.public_keys,
         applied=snapshot.rollout.template if snapshot.rollout else None,
+        points_to=points_to,
+        router_replicas=router_replicas(snapshot, spec),
+        router_image=operator.router_image,
+        router_applied=snapshot.router_rollout.template if snapshot.router_rollout else None,
     )
     # Rendering takes longer than everything else in a decision, and most decisions are made
     # about services that have not changed.
@@ -41,16 +48,16 @@ def needed_applications(
 ) -> tuple[Application, ...]:
     """What has to be applied: nothing, while everything is as it was last applied."""
     found = (
-        _application(child, snapshot.children.get(child["kind"]), snapshot.memo)
+        _application(child, snapshot.children.get(slot_of_body(child)), snapshot.memo)
         for child in children
-        if child["kind"] not in (*snapshot.foreign, *snapshot.leftovers)
+        if slot_of_body(child) not in (*snapshot.foreign, *snapshot.leftovers)
     )
     return tuple(application for application in found if application is not None)
 
 
 def standing_refusals(snapshot: Snapshot, needed: tuple[Application, ...]) -> tuple[Refusal, ...]:
     """Refusals of what is still needed; others are history: the spec was corrected or put back."""
-    wanted = {(each.kind, applied_hash(each.body)) for each in needed}
+    wanted = {(each.slot, applied_hash(each.body)) for each in needed}
     return tuple(each for each in snapshot.refusals if (each.kind, each.applied_hash) in wanted)
 
 
@@ -61,7 +68,7 @@ def due_applications(
     held_back = {
         (each.kind, each.resource_version) for each in refusals if now.unix < each.retry_at
     }
-    return tuple(each for each in needed if (each.kind, each.resource_version) not in held_back)
+    return tuple(each for each in needed if (each.slot, each.resource_version) not in held_back)
 
 
 def applied_hash(body: Mapping[str, Any]) -> str:
@@ -79,7 +86,7 @@ def _application(
     if live.applied_hash != applied_hash(child):
         return Application(child, Cause.CHANGED, resource_version=version)
     compared = _Comparison(child, applied_hash(child), live.owned_fields)
-    taken = memo.last(f"taken {child['kind']}", compared, _Comparison.taken_field)
+    taken = memo.last(f"taken {slot_of_body(child)}", compared, _Comparison.taken_field)
     return None if taken is None else Application(child, Cause.TAKEN, taken, version)
 
 

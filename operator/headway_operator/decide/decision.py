@@ -12,10 +12,15 @@ from headway_operator.decide.children import (
     standing_refusals,
 )
 from headway_operator.decide.facts import Facts, gather_facts
-from headway_operator.decide.notices import decide_notices, decide_scaling_notices
+from headway_operator.decide.notices import (
+    decide_notices,
+    decide_router_notices,
+    decide_scaling_notices,
+)
 from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
 from headway_operator.decide.retune import Retuned
+from headway_operator.decide.router import decide_target, target_change
 from headway_operator.decide.scaling import Scaled, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
@@ -37,7 +42,8 @@ def decide(snapshot: Snapshot, now: Instant) -> Plan:
 def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Plan:
     scaled = decide_scaling(snapshot, spec, now)
     spec = spec.model_copy(update={"replicas": scaled.replicas})
-    children = children_of(snapshot, spec)
+    target = decide_target(snapshot, spec)
+    children = children_of(snapshot, spec, target)
     retuned = decide_tuning(snapshot, spec)
     published = snapshot.published
     if retuned is not None:
@@ -52,11 +58,16 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
         due_applications(needed, refusals, now),
         retuned,
         scaled,
+        target,
     )
 
 
 def _plan(
-    facts: Facts, applied: tuple[Application, ...], retuned: Retuned | None, scaled: Scaled
+    facts: Facts,
+    applied: tuple[Application, ...],
+    retuned: Retuned | None,
+    scaled: Scaled,
+    target: str = "",
 ) -> Plan:
     snapshot, published = facts.snapshot, facts.published
     found = verdicts(facts)
@@ -69,6 +80,7 @@ def _plan(
         status_changed=status != snapshot.service.status,
         notices=(
             *decide_scaling_notices(scaled),
+            *decide_router_notices(target_change(snapshot, target) if target else ""),
             *decide_notices(snapshot.service.status, status, found, applied, retuned),
         ),
         tuning=retuned.tuning if retuned else None,

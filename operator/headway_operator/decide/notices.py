@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from headway_operator.api import ConditionType, InferenceServiceStatus
+from headway_operator.api.labels import ROUTER
 from headway_operator.decide.plan import Application, Cause, Notice
 from headway_operator.decide.retune import Retuned, What
 from headway_operator.decide.scaling import Scaled
@@ -12,7 +13,7 @@ from headway_operator.decide.verdict import Verdict
 
 _TOLD = (
     *(ConditionType.READY, ConditionType.POLICY_APPLIED, ConditionType.METRICS_AVAILABLE),
-    ConditionType.SCALING_LIMITED,
+    *(ConditionType.SCALING_LIMITED, ConditionType.ROUTER_READY),
 )
 """The other conditions say the same in other words."""
 
@@ -47,6 +48,16 @@ def decide_scaling_notices(scaled: Scaled) -> Iterator[Notice]:
     yield Notice(warning=False, reason="ScaledUp" if grows else "ScaledDown", message=text)
 
 
+def decide_router_notices(turned_to: str) -> Iterator[Notice]:
+    """An event for a Service that points elsewhere from now on."""
+    if turned_to == ROUTER:
+        text = "Requests go through the router from now on"
+        yield Notice(warning=False, reason="RouterInUse", message=text)
+    elif turned_to:
+        text = "Requests go to the engines directly from now on"
+        yield Notice(warning=False, reason="RouterBypassed", message=text)
+
+
 def _retuned(retuned: Retuned | None) -> Iterator[Notice]:
     """Leaving the user's value and coming back to it; the steps between are metrics and logs."""
     if retuned is None:
@@ -66,9 +77,9 @@ def _retuned(retuned: Retuned | None) -> Iterator[Notice]:
 def _applied(applied: Sequence[Application]) -> Iterator[Notice]:
     for application in applied:
         if application.cause is Cause.TAKEN:
-            text = f"{application.kind}: somebody else changed {application.taken_field}"
+            text = f"{application.slot}: somebody else changed {application.taken_field}"
             yield Notice(warning=True, reason="Restored", message=f"{text}; restored")
-    kinds = ", ".join(each.kind for each in applied if each.cause is not Cause.TAKEN)
+    kinds = ", ".join(each.slot for each in applied if each.cause is not Cause.TAKEN)
     if kinds:
         yield Notice(warning=False, reason="Applied", message=f"Applied {kinds}")
 

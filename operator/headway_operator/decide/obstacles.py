@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headway_operator.api.labels import child_name
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.verdict import Check, Verdict
 from headway_operator.observe.snapshot import Refusal
@@ -21,9 +22,9 @@ def name_taken(facts: Facts) -> Verdict | None:
     """An object of the service's name belongs to somebody else."""
     if not facts.snapshot.foreign:
         return None
-    kinds = ", ".join(facts.snapshot.foreign)
     name = facts.snapshot.service.key.name
-    text = f"{kinds} {name} belongs to somebody else: delete it or rename the InferenceService"
+    taken = ", ".join(f"{slot} {child_name(slot, name)}" for slot in facts.snapshot.foreign)
+    text = f"{taken} belongs to somebody else: delete it or rename the InferenceService"
     return Verdict("False", "NameTaken", text, alarming=True)
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from headway_operator.api import InferenceServiceStatus
+from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
@@ -47,6 +48,17 @@ class Application:
         """Kind of the object."""
         kind: str = self.body["kind"]
         return kind
+
+    @property
+    def slot(self) -> str:
+        """What the object is to its service."""
+        return slot_of_body(self.body)
+
+
+def slot_of_body(body: Mapping[str, Any]) -> str:
+    """The slot of a rendered object."""
+    metadata = body["metadata"]
+    return slot_of(body["kind"], metadata["name"], metadata["labels"])
 
 
 @dataclass(frozen=True)

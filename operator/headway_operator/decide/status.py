@@ -9,6 +9,7 @@ from headway_operator.decide.facts import Facts
 from headway_operator.decide.metrics_available import metrics_available
 from headway_operator.decide.policy_applied import holders, policy_applied, unacknowledged
 from headway_operator.decide.readiness import model_loaded, progressing, ready
+from headway_operator.decide.router import router_ready
 from headway_operator.decide.scaling_limited import scaling_limited
 from headway_operator.decide.stalled import stalled
 from headway_operator.decide.verdict import Verdict
@@ -26,6 +27,7 @@ def verdicts(facts: Facts) -> dict[ConditionType, Verdict]:
         ConditionType.POLICY_APPLIED: policy_applied(facts),
         ConditionType.METRICS_AVAILABLE: metrics_available(facts),
         ConditionType.SCALING_LIMITED: scaling_limited(facts),
+        ConditionType.ROUTER_READY: router_ready(facts),
         ConditionType.STALLED: stalled(facts),
     }
     return {kind: verdict for kind, verdict in found.items() if verdict is not None}
@@ -59,6 +61,8 @@ def _conditions(facts: Facts, found: Mapping[ConditionType, Verdict]) -> tuple[C
     conditions = []
     for kind in ConditionType:
         old = previous.get(kind)
+        if kind is ConditionType.ROUTER_READY and kind not in found and facts.spec is not None:
+            continue
         if kind not in found and old is not None:
             conditions.append(old)
         else:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from headway_operator.observe.records import ChildRecord, PodRecord, ServiceKey, ServiceRecord
 from headway_operator.observe.store import Store
 
+_AnyStore = Store[ServiceRecord] | Store[ChildRecord] | Store[PodRecord]
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -15,6 +17,9 @@ class Cluster:
     services: Store[ServiceRecord] = field(default_factory=Store)
     children: Store[ChildRecord] = field(default_factory=Store)
     pods: Store[PodRecord] = field(default_factory=Store)
+    """Of engines."""
+    routers: Store[PodRecord] = field(default_factory=Store)
+    """Pods of routers."""
 
     def service(self, key: ServiceKey) -> ServiceRecord | None:
         """The newest InferenceService of that name."""
@@ -23,8 +28,13 @@ class Cluster:
 
     def uids(self) -> set[str]:
         """Uids of all objects."""
-        return self.services.uids() | self.children.uids() | self.pods.uids()
+        return set().union(*(store.uids() for store in self._stores))
 
     def drop(self, uid: str) -> ServiceKey | None:
         """Forget an object. Returns the service it belonged to, if it was known."""
-        return self.services.drop(uid) or self.children.drop(uid) or self.pods.drop(uid)
+        dropped = (store.drop(uid) for store in self._stores)
+        return next((key for key in dropped if key is not None), None)
+
+    @property
+    def _stores(self) -> tuple[_AnyStore, ...]:
+        return (self.services, self.children, self.pods, self.routers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headway_operator.api.labels import ENGINE, INSTALL, PREFLIGHT, SIDECAR
+from headway_operator.api.labels import DISCOVERY, ENGINE, INSTALL, PREFLIGHT, ROUTER, SIDECAR
 from headway_operator.observe.preflight_problems import preflight_problem
 from headway_operator.observe.problems import STALLS_AFTER_RESTARTS, Problem, Tier, shown
 from headway_operator.observe.records import ContainerRecord, Terminated
@@ -32,7 +32,12 @@ _CRASHES = {
     PREFLIGHT: ("PreflightFailed", "The preflight check"),
     INSTALL: ("RuntimeInstallFailed", "The installation of Headway's runtime"),
     SIDECAR: ("SidecarCrashed", "The sidecar"),
+    ROUTER: ("RouterCrashed", "The router"),
+    DISCOVERY: ("DiscoveryCrashed", "The discovery of engines"),
 }
+
+_SIZED_BY_USERS = (ENGINE, ROUTER)
+"""Containers with resources in the spec, under their own name."""
 
 
 def container_problem(container: ContainerRecord) -> Problem | None:
@@ -119,6 +124,7 @@ def _end_problem(container: ContainerRecord, ended: Terminated) -> Problem:
 
 def _out_of_memory(container: ContainerRecord, *, stalls: bool) -> Problem:
     name, limit = shown("name", container.name), shown("quantity", container.memory_limit)
-    remedy = "raise engine.resources.limits.memory" if container.name == ENGINE else "report it"
+    part = container.name
+    remedy = f"raise {part}.resources.limits.memory" if part in _SIZED_BY_USERS else "report it"
     text = f"Container {name} was killed for exceeding its memory limit of {limit}: {remedy}"
     return Problem("OOMKilled", text, Tier.RESOURCE, stalls=stalls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from headway_operator.api.labels import CHILD_SLOTS
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
@@ -12,8 +13,6 @@ from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.sidecars import Sidecars
 from headway_operator.observe.snapshot import PublishedPolicy, Refusal
 from headway_operator.observe.tuning import Tuning
-
-CHILD_KINDS = ("ConfigMap", "NetworkPolicy", "Service", "PodDisruptionBudget", "Deployment")
 
 
 @dataclass
@@ -25,7 +24,7 @@ class ServiceMemory:
         published: the policy decided last.
         tuning: how its engines are tuned.
         scaling: how many pods it needed; None where others decide that.
-        refusals: objects the API server did not take, by kind.
+        refusals: objects the API server did not take, by slot.
         memo: results of decisions about it.
     """
 
@@ -71,5 +70,5 @@ class Memory:
         """The service is gone."""
         self._by_service.pop(key, None)
         self.services.forget(key)
-        for kind in CHILD_KINDS:
-            self.children.forget((kind, key))
+        for slot in CHILD_SLOTS:
+            self.children.forget((slot, key))

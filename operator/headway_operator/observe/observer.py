@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Protocol
 
+from headway_operator.api import InferenceServiceSpec
+from headway_operator.api.labels import CHILD_KINDS, CHILD_SLOTS
 from headway_operator.observe.classify import sorted_by_name
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.memory import CHILD_KINDS, Memory
+from headway_operator.observe.memory import Memory
 from headway_operator.observe.records import ChildRecord, PodRecord, ServiceKey
 from headway_operator.observe.snapshot import OperatorFacts, Snapshot
 
@@ -20,8 +22,8 @@ MetricsOfPods = Callable[[Iterable[PodRecord]], ServiceMetrics]
 class ChildReader(Protocol):
     """Reads an object that the watch does not show."""
 
-    async def read_child(self, kind: str, service: ServiceKey) -> ChildRecord | None:
-        """The object of that kind which has the service's name for it; None if there is none."""
+    async def read_child(self, slot: str, service: ServiceKey) -> ChildRecord | None:
+        """The object that has the service's name for that slot; None if there is none."""
 
 
 class Observer:
@@ -45,18 +47,19 @@ class Observer:
             return None
         remembered = self.memory.of(service)
         parsed = remembered.parsed(service)
-        children = await self._children(key)
-        owners = {child.kind: _owner(service.uid, child) for child in children}
+        children = await self._children(key, parsed.spec)
+        owners = {child.slot: _owner(service.uid, child) for child in children}
         pods = tuple(sorted_by_name(self.cluster.pods.get(key, ())))
         return Snapshot(
             service=service,
             operator=operator,
             spec=parsed.spec,
             spec_problem=parsed.problem,
-            children={child.kind: child for child in children if owners[child.kind] is Owner.US},
-            foreign=_kinds(owners, Owner.SOMEBODY_ELSE),
-            leftovers=_kinds(owners, Owner.PREDECESSOR),
+            children={child.slot: child for child in children if owners[child.slot] is Owner.US},
+            foreign=_slots(owners, Owner.SOMEBODY_ELSE),
+            leftovers=_slots(owners, Owner.PREDECESSOR),
             pods=pods,
+            routers=tuple(sorted_by_name(self.cluster.routers.get(key, ()))),
             reports={pod.uid: self.memory.sidecars.report(pod.uid) for pod in pods},
             refusals=tuple(remembered.refusals.values()),
             published=remembered.published,
@@ -66,16 +69,20 @@ class Observer:
             memo=remembered.memo,
         )
 
-    async def _children(self, key: ServiceKey) -> list[ChildRecord]:
+    async def _children(
+        self, key: ServiceKey, spec: InferenceServiceSpec | None
+    ) -> list[ChildRecord]:
         """The objects of a service. What the watch does not show is asked for.
 
         It may be somebody else's: without our label it is not watched, and must not be taken over.
         """
-        watched = {child.kind: child for child in self.cluster.children.get(key, ())}
+        watched = {child.slot: child for child in self.cluster.children.get(key, ())}
+        has_router = spec is not None and spec.router.enabled
         found = []
-        for kind in CHILD_KINDS:
-            child = self.memory.children.latest((kind, key), watched.get(kind))
-            child = child or await self._reader.read_child(kind, key)
+        for slot in CHILD_SLOTS:
+            child = self.memory.children.latest((slot, key), watched.get(slot))
+            if child is None and (slot in CHILD_KINDS or has_router):
+                child = await self._reader.read_child(slot, key)
             if child is not None:
                 found.append(child)
         return found
@@ -99,5 +106,5 @@ def _owner(service_uid: str, child: ChildRecord) -> Owner:
     return Owner.US if child.controller_uid is None else Owner.PREDECESSOR
 
 
-def _kinds(owners: Mapping[str, Owner], wanted: Owner) -> tuple[str, ...]:
-    return tuple(kind for kind, owner in owners.items() if owner is wanted)
+def _slots(owners: Mapping[str, Owner], wanted: Owner) -> tuple[str, ...]:
+    return tuple(slot for slot, owner in owners.items() if owner is wanted)

@@ -92,6 +92,9 @@ class ChildRecord:
         applied_hash: what was last applied; None where nothing was.
         owned_fields: the fields our field manager owns (``fieldsV1``), as JSON text.
         rollout: for a Deployment, its state.
+        slot: what it is to the service; its kind where that says it all.
+        name: of the object.
+        points_to: for a Service, the component whose pods it selects.
     """
 
     kind: str
@@ -102,6 +105,9 @@ class ChildRecord:
     applied_hash: str | None
     owned_fields: str = field(repr=False)
     rollout: RolloutRecord | None = None
+    slot: str = ""
+    name: str = ""
+    points_to: str = ""
 
 
 @dataclass(frozen=True)

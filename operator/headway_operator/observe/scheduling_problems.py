@@ -95,7 +95,7 @@ def _no_node(reason: str) -> Problem:
         )
     return Problem(
         "Unschedulable",
-        "No node fits the pod: check engine.nodeSelector, engine.affinity and engine.tolerations",
+        "No node fits the pod: check nodeSelector, affinity and tolerations",
         Tier.RESOURCE,
         stalls=False,
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headway_operator.api import InferenceServiceSpec
+from headway_operator.api.labels import ROUTER
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import (
@@ -40,6 +41,7 @@ class OperatorFacts:
     Attributes:
         namespace: where it runs.
         runtime_image: Headway's image for pods whose service pins none.
+        router_image: image with vllm-router, likewise.
         public_keys: one key, or two while keys are rotated.
         epoch: its term of leadership; grows with every change of leader.
     """
@@ -48,6 +50,7 @@ class OperatorFacts:
     runtime_image: str
     public_keys: tuple[PublicKey, ...]
     epoch: int
+    router_image: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Refusal:
     """The API server refused an object as it was last applied.
 
     Attributes:
-        kind: of the object.
+        kind: slot of the object.
         applied_hash: of the object as it was refused.
         status: HTTP status of the answer.
         fields: paths of the fields it named.
@@ -95,10 +98,11 @@ class Snapshot:
         service: the InferenceService.
         spec: its spec; None where it cannot be read.
         spec_problem: why it cannot be read.
-        children: its objects, by kind.
-        foreign: kinds of which an object has our name but belongs to somebody else.
-        leftovers: kinds of which an object of a deleted service of our name is still there.
-        pods: its pods, old and new, in order of their names.
+        children: its objects, by slot.
+        foreign: slots for which an object has our name but belongs to somebody else.
+        leftovers: slots for which an object of a deleted service of our name is still there.
+        pods: its engines' pods, old and new, in order of their names.
+        routers: its router's pods, likewise.
         reports: what their sidecars said, by pod uid.
         refusals: objects the API server does not take.
         published: the policy decided last in this term; None at first.
@@ -117,6 +121,7 @@ class Snapshot:
     foreign: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()
     pods: tuple[PodRecord, ...] = ()
+    routers: tuple[PodRecord, ...] = ()
     reports: Mapping[str, SidecarReport] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     published: PublishedPolicy | None = None
@@ -128,5 +133,13 @@ class Snapshot:
     @property
     def rollout(self) -> RolloutRecord | None:
         """State of the Deployment; None while there is none."""
-        deployment = self.children.get("Deployment")
+        return self._rollout("Deployment")
+
+    @property
+    def router_rollout(self) -> RolloutRecord | None:
+        """State of the router's Deployment; None while there is none."""
+        return self._rollout(f"{ROUTER} Deployment")
+
+    def _rollout(self, slot: str) -> RolloutRecord | None:
+        deployment = self.children.get(slot)
         return deployment.rollout if deployment else None

@@ -13,10 +13,13 @@ from headway_operator.api import InferenceServiceStatus
 from headway_operator.api.labels import (
     APPLIED_HASH,
     APPLIED_TEMPLATE,
+    COMPONENT_LABEL,
     FIELD_MANAGER,
+    SERVICE_LABEL,
     TEMPLATE_INPUTS,
     TEMPLATE_LABEL,
     service_of,
+    slot_of,
 )
 from headway_operator.observe.records import (
     AppliedTemplate,
@@ -53,16 +56,25 @@ def service_record(body: Body) -> ServiceRecord:
     )
 
 
-def child_record(body: Body) -> ChildRecord:
-    """Trim one of a service's objects; its name tells whose it is."""
+def child_record(body: Body, slot: str | None = None) -> ChildRecord:
+    """Trim one of a service's objects, in the slot that is given or that its labels tell."""
     metadata = body["metadata"]
+    labels = metadata.get("labels") or {}
+    slot = slot or slot_of(body["kind"], metadata["name"], labels)
+    service = service_of(slot, metadata["name"])
+    # A router's object has the name of what a service called "...-router" may have.
+    is_anothers = labels.get(SERVICE_LABEL, service) != service
+    selector = (body.get("spec") or {}).get("selector") or {}
     return ChildRecord(
         kind=body["kind"],
-        key=ServiceKey(metadata["namespace"], service_of(body["kind"], metadata["name"])),
+        slot=slot,
+        name=metadata["name"],
+        points_to=selector.get(COMPONENT_LABEL, "") if body["kind"] == "Service" else "",
+        key=ServiceKey(metadata["namespace"], service),
         uid=metadata["uid"],
         resource_version=int(metadata["resourceVersion"]),
         controller_uid=_controller_uid(metadata.get("ownerReferences", ())),
-        applied_hash=metadata.get("annotations", {}).get(APPLIED_HASH),
+        applied_hash=None if is_anothers else metadata.get("annotations", {}).get(APPLIED_HASH),
         owned_fields=_owned_fields(metadata.get("managedFields", ())),
         rollout=_rollout(body) if body["kind"] == "Deployment" else None,
     )

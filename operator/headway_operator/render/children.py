@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from headway_operator.api import API_VERSION, KIND, InferenceServiceSpec
-from headway_operator.api.labels import APPLIED_HASH, child_name
+from headway_operator.api.labels import APPLIED_HASH, ENGINES, ROUTER, child_name
 from headway_operator.observe.records import AppliedTemplate
 from headway_operator.observe.snapshot import PublicKey
 from headway_operator.render.baseline import baseline_policy
@@ -19,16 +19,28 @@ from headway_operator.render.hashing import content_hash
 from headway_operator.render.names import object_labels
 from headway_operator.render.network import (
     disruption_budget_spec,
+    engines_service_spec,
     network_policy_spec,
+    router_network_policy_spec,
     service_spec,
 )
+from headway_operator.render.router import router_deployment_spec, router_template
 from headway_operator.render.takeover import (
     inputs_hash,
     kept_template,
     policy_version,
+    router_inputs_hash,
     template_annotations,
 )
 from headway_runtime.policy import encode
+
+_API_VERSIONS = {
+    "ConfigMap": "v1",
+    "Deployment": "apps/v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
+    "PodDisruptionBudget": "policy/v1",
+    "Service": "v1",
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,10 @@ class Blueprint:
         operator_namespace: where the operator runs; its pods may reach the policy port.
         public_keys: one key, or two while keys are rotated.
         applied: the pod template as it was last applied; None where that is not known.
+        points_to: the component whose pods the Service selects.
+        router_replicas: pods of the router; None where nothing of it is rendered.
+        router_image: image with vllm-router for a service that names none.
+        router_applied: the router's pod template as it was last applied.
     """
 
     namespace: str
@@ -53,6 +69,10 @@ class Blueprint:
     operator_namespace: str
     public_keys: tuple[PublicKey, ...]
     applied: AppliedTemplate | None = None
+    points_to: str = ENGINES
+    router_replicas: int | None = None
+    router_image: str = ""
+    router_applied: AppliedTemplate | None = None
 
 
 def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
@@ -62,21 +82,45 @@ def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
     template = kept_template(blueprint.applied, inputs) or _new_template(blueprint)
     network_policy = network_policy_spec(name, blueprint.operator_namespace)
     contents = (
-        ("v1", "ConfigMap", {"data": _policy_data(blueprint, policy_version(template))}),
-        ("networking.k8s.io/v1", "NetworkPolicy", {"spec": network_policy}),
-        ("v1", "Service", {"spec": service_spec(name)}),
-        ("policy/v1", "PodDisruptionBudget", {"spec": disruption_budget_spec(name)}),
+        ("ConfigMap", {"data": _policy_data(blueprint, policy_version(template))}),
+        ("NetworkPolicy", {"spec": network_policy}),
+        ("Service", {"spec": service_spec(name, blueprint.points_to)}),
+        ("PodDisruptionBudget", {"spec": disruption_budget_spec(name)}),
     )
     return (
         *(_child(blueprint, *content) for content in contents),
         _child(
             blueprint,
-            "apps/v1",
             "Deployment",
             {"spec": deployment_spec(name, spec, template)},
             template_annotations(template, inputs),
         ),
+        *_router_children(blueprint),
     )
+
+
+def _router_children(blueprint: Blueprint) -> Iterator[dict[str, Any]]:
+    name, spec, replicas = blueprint.name, blueprint.spec, blueprint.router_replicas
+    if replicas is None:
+        return
+    network_policy = router_network_policy_spec(name)
+    budget = disruption_budget_spec(name, ROUTER)
+    for kind, content in (
+        ("NetworkPolicy", network_policy),
+        ("Service", engines_service_spec(name)),
+        ("PodDisruptionBudget", budget),
+    ):
+        yield _child(blueprint, kind, {"spec": content}, component=ROUTER)
+    inputs = router_inputs_hash(name, blueprint.uid, spec)
+    template = kept_template(blueprint.router_applied, inputs) or router_template(
+        name,
+        spec,
+        image=spec.router.image or blueprint.router_image,
+        runtime_image=spec.runtime.image or blueprint.runtime_image,
+    )
+    content = {"spec": router_deployment_spec(name, replicas, template)}
+    annotations = template_annotations(template, inputs)
+    yield _child(blueprint, "Deployment", content, annotations, component=ROUTER)
 
 
 def _new_template(blueprint: Blueprint) -> dict[str, Any]:
@@ -95,19 +139,21 @@ def _policy_data(blueprint: Blueprint, format_version: int) -> dict[str, str]:
 
 def _child(
     blueprint: Blueprint,
-    api_version: str,
     kind: str,
     content: dict[str, Any],
     annotations: Mapping[str, str] = MappingProxyType({}),
+    component: str = ENGINES,
 ) -> dict[str, Any]:
+    labels = object_labels(blueprint.name, component)
+    slot = kind if component == ENGINES else f"{component} {kind}"
     metadata = {
-        "name": child_name(kind, blueprint.name),
+        "name": child_name(slot, blueprint.name),
         "namespace": blueprint.namespace,
-        "labels": object_labels(blueprint.name),
+        "labels": labels,
         "ownerReferences": [_owner(blueprint)],
         **({"annotations": dict(annotations)} if annotations else {}),
     }
-    child = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
+    child = {"apiVersion": _API_VERSIONS[kind], "kind": kind, "metadata": metadata, **content}
     hashed = {**annotations, APPLIED_HASH: content_hash(child)}
     return {**child, "metadata": {**metadata, "annotations": hashed}}
 

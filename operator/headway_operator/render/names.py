@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from headway_operator.api.labels import FIELD_MANAGER, MANAGED_BY, SERVICE_LABEL
+from headway_operator.api.labels import (
+    COMPONENT_LABEL,
+    ENGINES,
+    FIELD_MANAGER,
+    MANAGED_BY,
+    SERVICE_LABEL,
+)
 
 HTTP_PORT = 8000
 SERVICE_PORT = 80
@@ -15,9 +21,9 @@ MODELS_DIR = "/models"
 CACHE_DIR = "/cache/huggingface"
 
 
-def selector_labels(service: str) -> dict[str, str]:
+def selector_labels(service: str, component: str = ENGINES) -> dict[str, str]:
     """Labels that select a service's pods. Immutable, so they never depend on a version."""
-    return {SERVICE_LABEL: service, "app.kubernetes.io/component": "engine"}
+    return {SERVICE_LABEL: service, COMPONENT_LABEL: component}
 
 
 def selector_text(service: str) -> str:
@@ -25,11 +31,11 @@ def selector_text(service: str) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(selector_labels(service).items()))
 
 
-def object_labels(service: str) -> dict[str, str]:
+def object_labels(service: str, component: str = ENGINES) -> dict[str, str]:
     """Labels of every object that belongs to a service."""
     return {
-        **selector_labels(service),
-        "app.kubernetes.io/name": "headway-engine",
+        **selector_labels(service, component),
+        "app.kubernetes.io/name": f"headway-{component}",
         "app.kubernetes.io/instance": service,
         MANAGED_BY: FIELD_MANAGER,
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import APPLIED_TEMPLATE, TEMPLATE_INPUTS, TEMPLATE_LABEL
+from headway_operator.api.router import Router
 from headway_operator.observe.records import AppliedTemplate
 from headway_operator.render.arguments import DOOR_CLASS
 from headway_operator.render.hashing import content_hash
@@ -27,6 +28,17 @@ def inputs_hash(service: str, service_uid: str, spec: InferenceServiceSpec) -> s
     """
     parts = [part.to_kubernetes() for part in (spec.model, spec.engine, spec.runtime)]
     return content_hash([service, service_uid, *parts])
+
+
+def router_inputs_hash(service: str, service_uid: str, spec: InferenceServiceSpec) -> str:
+    """The same for a router's pod template."""
+    like_any = {"enabled": True, "replicas": Router().replicas}
+    router = spec.router.model_copy(update=like_any)
+    engine = spec.engine
+    security = [engine.pod_security, engine.run_as_user, engine.fs_group]
+    secrets = [each.to_kubernetes() for each in engine.image_pull_secrets]
+    parts = [part.to_kubernetes() for part in (router, spec.runtime)]
+    return content_hash([service, service_uid, *parts, security, secrets])
 
 
 def kept_template(applied: AppliedTemplate | None, inputs: str) -> dict[str, Any] | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from headway_runtime.door.refusals import Answer
+
+_FAILURE = b'data: {"error"'
+_ENGINES_OWN = range(500, 600)
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -64,6 +69,47 @@ def with_body(scope: Scope, body: bytes) -> tuple[Scope, list[Message]]:
     ]
     message = {"type": "http.request", "body": body, "more_body": False}
     return {**scope, "headers": headers}, [message]
+
+
+def begun_with_content(send: Send) -> Send:
+    """Sends the head of an answer only with the first of its content.
+
+    A stream's head would otherwise leave before its first token, and what is between client and
+    engine could no longer ask another engine when this one dies. So it can for as long as the
+    client has nothing. A stream that begins with an error of the engine's says so in its status.
+    """
+    head: Message | None = None
+
+    async def send_on(message: Message) -> None:
+        nonlocal head
+        if message["type"] == "http.response.start":
+            head = message
+            return
+        if head is not None:
+            if message["type"] == "http.response.body" and not _says_anything(message):
+                return
+            held, head = head, None
+            await send(_with_status_of_failure(held, message))
+        await send(message)
+
+    return send_on
+
+
+def _with_status_of_failure(head: Message, first: Message) -> Message:
+    """VLLM tells what goes wrong in a stream within it, though its status is 200."""
+    content = first.get("body", b"")
+    if head["status"] != HTTPStatus.OK or not content.startswith(_FAILURE):
+        return head
+    try:
+        code = json.loads(content.partition(b"\n")[0].removeprefix(b"data: "))["error"]["code"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return head
+    is_engines_own = isinstance(code, int) and code in _ENGINES_OWN
+    return {**head, "status": code} if is_engines_own else head
+
+
+def _says_anything(message: Message) -> bool:
+    return bool(message.get("body")) or not message.get("more_body", False)
 
 
 async def reply(answer: Answer, send: Send) -> None:

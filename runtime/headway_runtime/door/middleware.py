@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headway_runtime.door import refusals
-from headway_runtime.door.asgi import App, Receive, Scope, Send, replay, reply, take_body, with_body
+from headway_runtime.door.asgi import (
+    App,
+    Receive,
+    Scope,
+    Send,
+    begun_with_content,
+    replay,
+    reply,
+    take_body,
+    with_body,
+)
 from headway_runtime.door.desk import Desk, LetIn, Refused
 from headway_runtime.door.refusals import Answer
 
@@ -68,7 +78,7 @@ class Door:
             await reply(going, send)
             return
         try:
-            await self._app(going.scope, going.receive, send)
+            await self._app(going.scope, going.receive, begun_with_content(send))
         finally:
             desk.ended(going.ticket)
 

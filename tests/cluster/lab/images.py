@@ -32,7 +32,7 @@ def engine_image(paths: Paths, progress: Progress) -> Image:
 
 
 def product_images(paths: Paths, progress: Progress, repository: Path) -> dict[str, Image]:
-    """The operator's and the runtime's image, from the sources of a checkout.
+    """The images of operator, runtime and router, from a checkout.
 
     Each has two names: a tag that is a hash of all it contains, and `dev`, the newest.
     """
@@ -56,6 +56,14 @@ def product_images(paths: Paths, progress: Progress, repository: Path) -> dict[s
                 sources_layer(paths, progress, "runtime", (runtime,)),
             ),
             "headway_runtime.sidecar",
+        ),
+        "router": _product_image(
+            "router",
+            (
+                base_layer(paths, progress),
+                packages_layer(paths, progress, repository / "requirements" / "router.txt"),
+            ),
+            "vllm_router.launch_router",
         ),
     }
 

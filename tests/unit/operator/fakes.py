@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 from kubernetes.aio.client import ApiException
 from kubernetes.aio.dynamic.exceptions import api_exception
 
-from headway_operator.api.labels import child_name
+from headway_operator.api.labels import child_name, kind_of
 from headway_operator.observe.records import ChildRecord, ServiceKey
 from headway_operator.observe.trimming import child_record
 
@@ -79,10 +79,11 @@ class FakeCluster:
             raise api_error(404)
         return self._store(kind, {**self.objects[kind, namespace, name], **patch})
 
-    async def read_child(self, kind: str, service: ServiceKey) -> ChildRecord | None:
+    async def read_child(self, slot: str, service: ServiceKey) -> ChildRecord | None:
         """As the real one."""
-        body = await self.get(kind, service.namespace, child_name(kind, service.name))
-        return None if body is None else child_record({"kind": kind, **body})
+        kind = kind_of(slot)
+        body = await self.get(kind, service.namespace, child_name(slot, service.name))
+        return None if body is None else child_record({"kind": kind, **body}, slot)
 
     def _store(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
         self.version += 1

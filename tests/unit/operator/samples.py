@@ -10,6 +10,7 @@ from typing import Any
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ENGINE, INSTALL, PREFLIGHT, SIDECAR, TEMPLATE_LABEL
 from headway_operator.decide import Plan, decide
+from headway_operator.decide.plan import slot_of_body
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.memory import ServiceMemory
 from headway_operator.observe.records import PodRecord, ServiceRecord
@@ -23,7 +24,9 @@ from headway_runtime.policy import Stamp
 NOW = Instant.at(1_800_000_000.0)
 UID = "11111111-2222-3333-4444-555555555555"
 KEY = PublicKey("0123456789abcdef", b"k" * 32)
-OPERATOR = OperatorFacts("headway-system", "registry/runtime:1", (KEY,), epoch=7)
+OPERATOR = OperatorFacts(
+    "headway-system", "registry/runtime:1", (KEY,), epoch=7, router_image="registry/router:1"
+)
 
 MINIMAL_SPEC: dict[str, Any] = {
     "model": {"uri": "pvc://models/tiny"},
@@ -58,21 +61,24 @@ def service(
 
 def blueprint(fields: Mapping[str, Any] | None = None, *, generation: int = 1) -> Blueprint:
     """What the objects of demo are rendered from."""
+    declared = InferenceServiceSpec.model_validate(fields or spec())
     return Blueprint(
         namespace="team",
         name="demo",
         uid=UID,
         generation=generation,
-        spec=InferenceServiceSpec.model_validate(fields or spec()),
+        spec=declared,
         runtime_image=OPERATOR.runtime_image,
         operator_namespace=OPERATOR.namespace,
         public_keys=OPERATOR.public_keys,
+        router_replicas=declared.router.replicas if declared.router.enabled else None,
+        router_image=OPERATOR.router_image,
     )
 
 
 def rendered(fields: Mapping[str, Any] | None = None, **more: int) -> dict[str, dict[str, Any]]:
-    """The rendered objects by kind."""
-    return {child["kind"]: child for child in render_children(blueprint(fields, **more))}
+    """The rendered objects by slot."""
+    return {slot_of_body(child): child for child in render_children(blueprint(fields, **more))}
 
 
 def template_of(fields: Mapping[str, Any] | None = None) -> str:
@@ -191,7 +197,7 @@ def snapshot(
         bodies = render_children(
             replace(blueprint(record.spec, generation=record.generation), uid=record.uid)
         )
-        children = {body["kind"]: child_record(applied(body)) for body in bodies}
+        children = {slot_of_body(body): child_record(applied(body)) for body in bodies}
     return Snapshot(
         service=record,
         operator=more.pop("operator", OPERATOR),
@@ -209,7 +215,7 @@ def carried_out(before: Snapshot, plan: Plan) -> Snapshot:
     """The snapshot after a plan was carried out and every push was acknowledged."""
     children = {
         **before.children,
-        **{each.kind: child_record(applied(each.body)) for each in plan.applications},
+        **{each.slot: child_record(applied(each.body)) for each in plan.applications},
     }
     stamp: Stamp | None = plan.published.policy.stamp if plan.published else None
     reports = {

@@ -20,6 +20,7 @@ from tests.unit.operator.samples import spec
 VARIABLES = {
     "HEADWAY_NAMESPACE": "headway-system",
     "HEADWAY_RUNTIME_IMAGE": "registry/runtime:1",
+    "HEADWAY_ROUTER_IMAGE": "registry/router:1",
     "HEADWAY_SIGNING_KEY_DIR": "/keys",
 }
 ROOT = Path(__file__).parents[3]

@@ -1,0 +1,71 @@
+"""Where the Service points to, how many pods the router has, and the condition RouterReady."""
+
+from __future__ import annotations
+
+from headway_operator.api import InferenceServiceSpec
+from headway_operator.api.labels import ENGINES, ROUTER
+from headway_operator.decide.facts import Facts
+from headway_operator.decide.verdict import Verdict
+from headway_operator.observe.classify import worst_problem
+from headway_operator.observe.records import PodRecord
+from headway_operator.observe.snapshot import Snapshot
+
+
+def decide_target(snapshot: Snapshot, spec: InferenceServiceSpec) -> str:
+    """The component whose pods the Service selects.
+
+    The router as soon as one of its pods is ready. Without one the engines, unless nobody is
+    ready: then there is nothing to gain by a change.
+    """
+    if not spec.router.enabled:
+        return ENGINES
+    if _ready(snapshot.routers):
+        return ROUTER
+    if _points_to(snapshot) == ROUTER and not _ready(snapshot.pods):
+        return ROUTER
+    return ENGINES
+
+
+def router_replicas(snapshot: Snapshot, spec: InferenceServiceSpec) -> int | None:
+    """Pods that the router is to have; None where its objects are left as they are.
+
+    A router that is turned off loses its pods when the Service points elsewhere, and not before.
+    Its objects stay, without effect: the operator has no right to delete anything.
+    """
+    if spec.router.enabled:
+        return spec.router.replicas
+    is_made = f"{ROUTER} Deployment" in snapshot.children
+    return 0 if is_made and _points_to(snapshot) != ROUTER else None
+
+
+def target_change(snapshot: Snapshot, target: str) -> str:
+    """What the Service points to from now on; empty when nothing changes, and for a new one."""
+    before = _points_to(snapshot)
+    return target if before and before != target else ""
+
+
+def router_ready(facts: Facts) -> Verdict | None:
+    """Whether requests go through the router; None where there is to be none."""
+    if facts.spec is None or not facts.spec.router.enabled:
+        return None
+    snapshot, wanted = facts.snapshot, facts.spec.router.replicas
+    ready = _ready(snapshot.routers)
+    if ready:
+        return Verdict("True", "RouterReady", f"{min(ready, wanted)} of {wanted} router pods ready")
+    problem = worst_problem(snapshot.router_rollout, snapshot.routers, facts.now.unix)
+    if problem is not None:
+        text = f"{problem.message}. Requests go to the engines directly"
+        return Verdict("False", problem.reason, text, alarming=True)
+    if not _ready(snapshot.pods):
+        return Verdict("False", "NoEngineReady", "The router waits for an engine that is ready")
+    text = "No router pod is ready yet: requests go to the engines directly"
+    return Verdict("False", "RouterStarting", text)
+
+
+def _ready(pods: tuple[PodRecord, ...]) -> int:
+    return sum(pod.ready and not pod.deleting for pod in pods)
+
+
+def _points_to(snapshot: Snapshot) -> str:
+    service = snapshot.children.get("Service")
+    return service.points_to if service else ""
