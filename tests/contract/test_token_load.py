@@ -78,6 +78,10 @@ def test_what_was_sent_and_answered_is_told(make: Any, mode: Mode) -> None:
         min(1.0, cost.step_s / ((1 - TPOT_MARGIN) * 0.04)), abs=2e-6
     )
     assert not work_of(engine).load._arrivals
+    # The planner is told how many have come, and how long launches take.
+    in_hand = work_of(engine).work(time.monotonic(), time.time(), 0.0)
+    assert 0 < in_hand.arrivals_per_s <= len(sizes)
+    assert in_hand.decode_launch_s == work_of(engine).clock.decode_launch_s
 
 
 def test_tokens_count_once_with_overlapping_steps(make: Any) -> None:

@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from dataclasses import replace
+from typing import Any
 
 from headway_runtime.bench import results
 from headway_runtime.bench.command_line import Settings, parser, read_settings
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
             if settings.left_s <= 0:
                 left += 1
                 continue
-            _make(run, settings, gpu)
+            _make(run, settings, gpu, {"launch_ms": options.launch_ms, "host_us": options.host_us})
     return 3 if left else 0
 
 
@@ -64,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     return of_runs
 
 
-def _make(run: Run, settings: Settings, gpu: SimulatedGpu) -> None:
+def _make(run: Run, settings: Settings, gpu: SimulatedGpu, host: dict[str, Any]) -> None:
     if run.scenario.kv_blocks is not None:
         gpu = replace(gpu, kv_blocks=run.scenario.kv_blocks)
     workload = settings.workload(run)
@@ -73,6 +74,7 @@ def _make(run: Run, settings: Settings, gpu: SimulatedGpu) -> None:
         **result_of(run, workload, loaded),
         **settings.told(run.scenario),
         "kv_blocks": gpu.kv_blocks,
+        "host": host,
     }
     results.write(settings.out, result)
     if settings.keeps_steps:

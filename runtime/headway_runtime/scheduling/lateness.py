@@ -19,9 +19,9 @@ LOOKS = 64
 """Most waiting requests that are looked at in a step."""
 
 MANY_WAIT = 16
-STEPS_BETWEEN_LOOKS = 4
-"""Where so many wait they are looked at every few steps: that takes longer than all else of a plan,
-and a TTFT is much longer than a few steps."""
+LOOKS_IN_A_TTFT = 32
+"""Where so many wait they are looked at so many times in the tightest TTFT, and not in every step:
+a look takes longer than all else of a plan."""
 
 LATE_A_STEP = 8
 """Most of them that one step gives up: each is put in order anew, which takes time."""
@@ -43,19 +43,18 @@ class _Job(NamedTuple):
     level: int = 0
 
 
-def steps_to_next_look(steps: int, waiting: int, late: int, tenants: Tenants) -> int:
-    """Steps until they are looked at again.
+def next_look_s(work: Work, waiting: int, late: int, tenants: Tenants) -> float:
+    """When they are looked at again, seconds since the epoch.
 
     Args:
-        steps: what was left of them before this step, in which nobody looked if it is above 0.
+        work: what runs, in a step in which they were looked at.
         waiting: requests that wait.
-        late: found in this step; more may be where there are as many as one step gives up.
+        late: those found; more may be where there are as many as one step gives up.
         tenants: where several wait, those who are over their share must not get ahead meanwhile.
     """
-    if steps:
-        return steps - 1
-    may_rest = waiting >= MANY_WAIT and late < LATE_A_STEP and not tenants.waiting
-    return STEPS_BETWEEN_LOOKS - 1 if may_rest else 0
+    if waiting < MANY_WAIT or late >= LATE_A_STEP or tenants.waiting:
+        return 0.0
+    return work.now_s + (work.tightest_ttft_s or 0.0) / LOOKS_IN_A_TTFT
 
 
 def late_requests(

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from headway_runtime.scheduling.candidates import LOOKS, Candidate, by_turns, candidates
 from headway_runtime.scheduling.lanes import admit, place_newcomers, without_background
-from headway_runtime.scheduling.lateness import late_requests, steps_to_next_look
+from headway_runtime.scheduling.lateness import late_requests, next_look_s
 from headway_runtime.scheduling.lazy import Remembered, merged
 from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes, place
@@ -140,15 +140,17 @@ def _with_prefill(
     decode_tokens = work.decodes * view.tokens_per_decode
     most_tokens = max(0, plan.limits.token_budget - decode_tokens)
     waiting = Remembered(_front(view, plan.placements))
-    steps_left = work.carried.steps_to_lateness
-    late = () if steps_left else late_requests(work, waiting, view.tenants)
+    late: tuple[str, ...] = ()
+    look_s = work.carried.next_look_s
+    if work.now_s >= look_s:
+        late = late_requests(work, waiting, view.tenants)
+        look_s = next_look_s(work, len(waiting), len(late), view.tenants)
     slots = max(0, plan.limits.max_batch_size - view.running)
     found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)
     if turns is not None:
         found = by_turns(found, turns)
     found = may_start(work, found, view.running)
     more_wait = slots > LOOKS and len(waiting) + view.unseen > LOOKS
-    next_look = steps_to_next_look(steps_left, len(waiting), len(late), view.tenants)
     prefill = decide_prefill(work, found, most_tokens, more_wait=more_wait)
     batch = most_running(work, found, view.running, plan.limits.max_batch_size)
     reserved = (Reason.RESERVED,) if batch < plan.limits.max_batch_size else ()
@@ -164,7 +166,7 @@ def _with_prefill(
         late=late,
         background_last=bool(yields),
         reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields, *_shared(turns)),
-        carried=replace(prefill.carried, steps_to_lateness=next_look),
+        carried=replace(prefill.carried, next_look_s=look_s),
     )
 
 

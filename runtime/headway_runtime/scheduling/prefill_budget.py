@@ -66,7 +66,7 @@ def decide_prefill(
         return _dealt_in_order(work, found, 0, (Reason.DECODE_ONLY,) if found else (), credit)
     left_s = inf if target_s is None else target_s - base_seconds(work)
     tokens = _fitting(work, found, left_s, most_tokens, more_wait=more_wait)
-    if tokens is None and found and gathers(work, found):
+    if tokens is None and target_s is not None and found and gathers(work, found):
         credit = work.carried.background_credit_tokens
         return _dealt_in_order(work, found, 0, (Reason.GATHERS_PROMPTS,), credit)
     if tokens is None:

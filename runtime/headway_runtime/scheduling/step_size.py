@@ -110,8 +110,7 @@ def _lost_to_launch_s(work: Work, found: Sequence[Candidate]) -> float:
     prompts_s = sum([chunk_seconds(cost, *each[1:3]) for each in found])
     tokens = work.decodes + sum([each.remaining_tokens for each in found])
     launch_s = work.graph_launch_s if tokens <= work.graph_tokens else work.eager_launch_s
-    decode_only_s = work.step_time.seconds(_decode_only(work))
-    without_s = max(work.decode_launch_s, decode_only_s, base_seconds(work))
+    without_s = max(_decode_only_seconds(work), base_seconds(work))
     return launch_s - without_s - prompts_s
 
 
@@ -171,7 +170,7 @@ def _decodes_first(work: Work, found: Sequence[Candidate], graph_tokens: int) ->
     """
     if work.carried.decode_only_steps or not work.due or graph_tokens <= 0:
         return False
-    decode_s = max(work.decode_launch_s, work.step_time.seconds(_decode_only(work)))
+    decode_s = _decode_only_seconds(work)
     base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
     left_s = min([each.due_s + each.tpot_s for each in work.due]) - work.free_s - decode_s
     if work.tightest_ttft_s is not None:
@@ -187,8 +186,12 @@ def _decodes_first(work: Work, found: Sequence[Candidate], graph_tokens: int) ->
     return tokens * graph_s > GAIN * graph_tokens * (decode_s + eager_s)
 
 
-def _decode_only(work: Work) -> StepShape:
-    return StepShape(decodes=work.decodes, decode_context=work.decode_context)
+def _decode_only_seconds(work: Work) -> float:
+    """How long a step without prefill takes, its launch included."""
+    shape = StepShape(decodes=work.decodes, decode_context=work.decode_context)
+    has_graph = work.decodes <= work.graph_tokens
+    launch_s = work.decode_launch_s if has_graph else work.eager_launch_s
+    return max(launch_s, work.step_time.seconds(shape))
 
 
 def _launch_is_too_long(work: Work, target_s: float) -> bool:

@@ -176,14 +176,15 @@ class Carried:
         running_first_steps: for so many more steps prompts that run go before those that wait,
             however urgent: the engine could not admit those.
         decode_only_steps: steps in a row in which no prompt got anything although there were some.
-        steps_to_lateness: so many more steps nobody looks for requests that lose their TTFT.
+        next_look_s: until then nobody looks for requests that lose their TTFT, seconds since the
+            epoch.
     """
 
     background_credit_tokens: float = 0.0
     steps_without_background: int = 0
     running_first_steps: int = 0
     decode_only_steps: int = 0
-    steps_to_lateness: int = 0
+    next_look_s: float = 0.0
 
     @property
     def after_a_refusal(self) -> Carried:

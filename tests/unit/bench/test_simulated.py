@@ -171,6 +171,19 @@ def test_launches_can_be_those_of_another_machine(tmp_path: Path) -> None:
     assert tpot_ms("--launch-ms", "40", "40", "40") > 35 > 2 * tpot_ms()
 
 
+def test_planning_takes_time_of_the_host_in_arms_that_plan(tmp_path: Path) -> None:
+    def tpot_ms(arm: str, plan_us: str) -> float:
+        out = tmp_path / f"{arm}{plan_us}"
+        arguments = ["--out", str(out), "--scenarios", "load-30", "--arms", arm]
+        host = ["--host-us", "10", "10", plan_us]
+        assert simulate.main([*arguments, "--duration-s", "5", *host]) == 0
+        (found,) = results.read([out])
+        return float(found["summary"]["tpot_ms"]["p50"])
+
+    assert tpot_ms("headway", "5000") > 1.5 * tpot_ms("headway", "0")
+    assert tpot_ms("stock-512-priority", "5000") == tpot_ms("stock-512-priority", "0")
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     def again(seed: int) -> Loaded:
         return run(SimulatedGpu(), parse("headway"), STANDARD, seed, give_up_s=600)

@@ -123,19 +123,32 @@ def test_a_late_plan_is_not_used(
     assert (record.decision, record.late_total, bench.seen) == (Decision.LATE, 1, [(2048, 64)])
 
 
-def test_three_failures_pause_planning_for_ten_seconds(
-    bench: Any, monkeypatch: pytest.MonkeyPatch
+def _late(monkeypatch: pytest.MonkeyPatch, _: Any) -> None:
+    monkeypatch.setattr(control_module, "PLAN_CPU_DEADLINE_NS", -1)
+
+
+def _broken(monkeypatch: pytest.MonkeyPatch, bench: Any) -> None:
+    monkeypatch.setattr(bench.control, "planner", lambda *_: 1 / 0)
+
+
+@pytest.mark.parametrize(("fails", "seconds"), [(_late, 1.0), (_broken, 10.0)])
+def test_three_failures_pause_planning(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, fails: Any, seconds: float
 ) -> None:
     bench.publish(1, token_budget=512)
     now_ns = time.monotonic_ns()
     monkeypatch.setattr(control_module.time, "monotonic_ns", lambda: now_ns)
     with monkeypatch.context() as broken:
-        broken.setattr(control_module, "PLAN_CPU_DEADLINE_NS", -1)
+        fails(broken, bench)
         for _ in range(3):
             bench.step()
-    paused = bench.step()
-    assert (paused.decision, paused.breaker_open, paused.breaker_total) == (Decision.BREAKER, 1, 1)
-    monkeypatch.setattr(control_module.time, "monotonic_ns", lambda: now_ns + 10 * 10**9)
+    for later_s in (0.0, 0.9 * seconds):
+        later_ns = now_ns + int(later_s * 1e9)
+        monkeypatch.setattr(control_module.time, "monotonic_ns", lambda ns=later_ns: ns)
+        paused = bench.step()
+        assert (paused.decision, paused.breaker_open) == (Decision.BREAKER, 1)
+    later_ns = now_ns + int(seconds * 1e9)
+    monkeypatch.setattr(control_module.time, "monotonic_ns", lambda: later_ns)
     assert bench.step().decision == Decision.ACT
 
 

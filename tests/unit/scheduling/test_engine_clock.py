@@ -86,6 +86,16 @@ def test_hidden_steps_of_two_kinds_are_not_thought_to_become_shorter_than_they_a
         assert engine.clock.step_time.seconds(shape) >= 0.9 * took_s[shape]
 
 
+def test_a_bound_for_one_kind_of_step_says_nothing_of_the_other() -> None:
+    clock = Pipeline(step_s=0.002, launch_s=0.002).clock
+    before = clock.step_time.seconds(LARGE)
+    engine = Pipeline(step_s=0.002, launch_s=0.002)
+    engine.run(300, SHAPE)
+    assert engine.clock.step_time.seconds(SHAPE) < 0.004
+    assert engine.clock.step_time.seconds(LARGE) > 0.9 * before
+    assert engine.clock.error_ratio is None
+
+
 def test_an_idle_engine_is_free_now() -> None:
     clock = EngineClock(StepTimeModel())
     assert clock.free_s(7.0) == 7.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,13 +14,14 @@ from headway_runtime.scheduling.lateness import (
     LATE_A_STEP,
     LOOKS,
     MANY_WAIT,
-    STEPS_BETWEEN_LOOKS,
     late_requests,
-    steps_to_next_look,
+    next_look_s,
 )
+from headway_runtime.scheduling.planner import plan_step
 from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import (
+    Carried,
     Prefill,
     Tenants,
     TenantView,
@@ -27,6 +29,8 @@ from headway_runtime.scheduling.view import (
     WaitingRequest,
     Work,
 )
+from tests.unit.planned import chat as planned_chat
+from tests.unit.planned import due, view, work
 
 CHAT = TrafficClass("chat", ttft_ms=1000, tpot_ms=30)
 BATCH = TrafficClass("batch", deadline_s=60)
@@ -110,11 +114,22 @@ def test_who_is_kept_can_be_kept_and_giving_up_in_order_would_keep_no_more(waiti
         assert len(kept) >= greedy
 
 
-def test_many_are_looked_at_every_few_steps_unless_more_may_be_late_or_tenants_wait() -> None:
-    one = Tenants()
-    several = Tenants(waiting=(TenantView("a", 1.0),))
-    assert steps_to_next_look(0, MANY_WAIT, 0, one) == STEPS_BETWEEN_LOOKS - 1
-    assert steps_to_next_look(2, MANY_WAIT, 0, one) == 1
-    assert steps_to_next_look(0, MANY_WAIT - 1, 0, one) == 0
-    assert steps_to_next_look(0, MANY_WAIT, LATE_A_STEP, one) == 0
-    assert steps_to_next_look(0, MANY_WAIT, 0, several) == 0
+def test_many_are_looked_at_now_and_then_unless_more_may_be_late_or_tenants_wait() -> None:
+    in_hand = replace(BUSY, tightest_ttft_s=1.6)
+    one, several = Tenants(), Tenants(waiting=(TenantView("a", 1.0),))
+    assert next_look_s(in_hand, MANY_WAIT, 0, one) == pytest.approx(NOW + 0.05)
+    assert next_look_s(in_hand, MANY_WAIT - 1, 0, one) <= NOW
+    assert next_look_s(in_hand, MANY_WAIT, LATE_A_STEP, one) <= NOW
+    assert next_look_s(in_hand, MANY_WAIT, 0, several) <= NOW
+    assert next_look_s(BUSY, MANY_WAIT, 0, one) <= NOW
+
+
+def test_until_the_next_look_nobody_is_given_up() -> None:
+    in_hand = work(decodes=64, due=due(0.02), tightest_ttft_s=1.0)
+    waiting = [planned_chat(f"a{n}", 2000, NOW - 0.5) for n in range(MANY_WAIT)]
+    first = plan_step(view(in_hand, waiting), lambda: False)
+    assert 0 < len(first.late) <= LATE_A_STEP
+    rested = replace(in_hand, carried=Carried(next_look_s=NOW + 0.01))
+    assert not plan_step(view(rested, waiting), lambda: False).late
+    again = replace(rested, now_s=NOW + 0.01)
+    assert plan_step(view(again, waiting), lambda: False).late

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from headway_runtime.scheduling.plan import StepPlan
@@ -283,14 +283,45 @@ def test_it_does_not_where_prompts_get_on_no_faster_by_that() -> None:
     assert not decodes_first(decodes=10, decode_context=5_000)
 
 
-@given(some_work, some_waiting, st.floats(0, 1000))
-def test_prompts_are_only_gathered_beside_decodes(
-    in_hand: Work, waiting: Any, arrivals_per_s: float
+@given(
+    decodes=st.sampled_from((0, 1, 30, 128, 600)),
+    prompts=st.lists(st.integers(1, 120), min_size=1, max_size=4),
+    arrivals_per_s=st.floats(20, 1000),
+    steps=st.integers(0, 6),
+    running_tokens=st.integers(0, 100),
+)
+def test_prompts_are_gathered_beside_decodes_only_and_get_nothing_then(
+    decodes: int, prompts: list[int], arrivals_per_s: float, steps: int, running_tokens: int
 ) -> None:
-    found = plan(replace(in_hand, arrivals_per_s=arrivals_per_s), waiting)
-    if Reason.GATHERS_PROMPTS in found.reasons:
-        assert in_hand.decodes
-        assert in_hand.carried.decode_only_steps < STEPS_WITHOUT_BACKGROUND
+    prefills = (Prefill("r", 10, running_tokens, NOW, CHAT),) if running_tokens else ()
+    in_hand = work(**{
+        **LAUNCHES_SLOWLY,
+        "decodes": decodes,
+        "arrivals_per_s": arrivals_per_s,
+        "carried": Carried(decode_only_steps=steps),
+        "prefills": prefills,
+    })  # fmt: skip
+    found = plan(in_hand, [chat(f"w{n}", tokens) for n, tokens in enumerate(prompts)])
+    gathers = Reason.GATHERS_PROMPTS in found.reasons
+    if not decodes or steps >= STEPS_WITHOUT_URGENT:
+        assert not gathers
+    if gathers:
+        assert not found.admits
+        assert not any(found.chunks.values())
+        assert found.limits.token_budget == decodes
+    event(f"gathers: {gathers}")
+
+
+def test_where_decodes_are_launched_no_faster_prompts_share_no_launch() -> None:
+    without_graphs = {**LAUNCHES_SLOWLY, "graph_tokens": 0, "arrivals_per_s": 80.0}
+    larger_than_graphs = {**without_graphs, "graph_tokens": 64}
+    for each in (without_graphs, larger_than_graphs):
+        assert plan(work(**each), [chat("a", 100)]).admits
+
+
+def test_where_nobody_was_promised_anything_prompts_do_not_wait() -> None:
+    unhurried = {**LAUNCHES_SLOWLY, "due": (), "arrivals_per_s": 80.0}
+    assert plan(work(**unhurried), [batch("a", 100)]).admits
 
 
 def test_background_work_waits_for_time_but_not_for_ever() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from headway_runtime.scheduling.timing.decode_clock import KEPT_SHARE
 from headway_runtime.scheduling.timing.pace import TPOT_MARGIN
 from headway_runtime.scheduling.timing.step_shape import StepShape
 from headway_runtime.scheduling.view import Carried, Limits
-from tests.unit.simulation.watched import chance, engine, ms
+from tests.unit.simulation.watched import FLAT, chance, engine, ms
 
 
 def test_it_is_an_executor() -> None:
@@ -50,6 +51,20 @@ def test_where_launching_takes_longer_than_the_step_tokens_are_known_after_the_n
     # then is the first one's output looked at.
     assert ms(each.ended_s for each in watch.steps)[:2] == [30, 60]
     assert ms(watch.tokens["1"])[0] == 60
+
+
+def test_the_host_takes_time_for_each_request_of_a_step() -> None:
+    def tokens_ms(**host: float) -> list[float]:
+        slow = replace(FLAT, **host)
+        made, watch = engine(
+            Arrival(0.0, "chat", 100, 3), Arrival(0.0, "chat", 100, 3), step_time=slow
+        )
+        made.run_to_the_end(1.0)
+        return ms(watch.tokens["1"])
+
+    assert tokens_ms(update_request_s=0.001)[0] == tokens_ms()[0] + 2
+    # The launch of 5 ms takes 25, and the GPU waits for it.
+    assert tokens_ms(decide_request_s=0.010)[0] > tokens_ms()[0]
 
 
 def test_a_request_is_not_scheduled_beyond_its_last_token() -> None:
@@ -148,6 +163,12 @@ def test_the_planner_is_told_what_is_in_hand() -> None:
     assert due.due_s == pytest.approx(0.020 + tpot_s * (made_so_far - KEPT_SHARE))
     assert work.free_s >= work.now_s == made.now_s
     assert [each.prefill_tokens for each in made.observe().front] == [700 - 96]
+    # Four have come within the first second.
+    assert work.arrivals_per_s == pytest.approx(4, rel=0.01)
+    clock = made._foresight.clock
+    launches = (work.decode_launch_s, work.graph_launch_s, work.eager_launch_s)
+    assert launches == (clock.decode_launch_s, clock.graph_launch_s, clock.eager_launch_s)
+    assert len(set(launches)) == 3
 
 
 def test_what_a_plan_carries_is_there_in_the_next_step() -> None:

@@ -116,9 +116,8 @@ class EngineClock:
             self._ended_s = at_s
         else:
             if step.behind_another and began_s + step.predicted_s > at_s:
-                # It has ended, so it cannot take that long. Of many such steps together, what is
-                # learnt is no less than they take: they ran one after the other until now.
-                self._learn(step, at_s - began_s)
+                # It has ended, so it hardly takes that long: steps run one after the other.
+                self.step_time.learn_bound(step.shape, at_s - began_s)
             self._ended_s = min(at_s, began_s + step.predicted_s)
         self._learn_launch(step)
 

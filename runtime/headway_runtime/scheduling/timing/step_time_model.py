@@ -123,15 +123,32 @@ class StepTimeModel:
 
     def learn(self, shape: StepShape, seconds: float) -> None:
         """A step took so long."""
-        decodes, context = shape.decodes / _DECODES, shape.decode_context / _CONTEXT_TOKENS
-        if not shape.prefill_tokens:
-            self._decode.learn((1.0, decodes, context), self.seconds(shape), seconds)
-            self._mixed.begin_as(self._decode)
-            return
-        tokens = shape.prefill_tokens / _PREFILL_TOKENS
-        pairs = shape.attention_pairs / _ATTENTION_PAIRS
-        self._mixed.learn((1.0, tokens, decodes, context, pairs), self.seconds(shape), seconds)
-        self._decode.begin_as(self._mixed)
+        fit, other = self._fits(shape)
+        fit.learn(_features(shape), self.seconds(shape), seconds)
+        other.begin_as(fit)
+
+    def learn_bound(self, shape: StepShape, seconds: float) -> None:
+        """A step took no longer than that, which is less than was predicted.
+
+        It says nothing of steps of the other kind, nor how fast the machine is as a whole.
+        """
+        fit, _ = self._fits(shape)
+        if seconds > 0:
+            fit.take(_features(shape), self.seconds(shape), seconds)
+
+    def _fits(self, shape: StepShape) -> tuple[_Fit, _Fit]:
+        """The model of such steps, and the other one."""
+        both = (self._mixed, self._decode)
+        return both if shape.prefill_tokens else both[::-1]
+
+
+def _features(shape: StepShape) -> tuple[float, ...]:
+    """Of what the length of such a step is a linear function."""
+    decodes, context = shape.decodes / _DECODES, shape.decode_context / _CONTEXT_TOKENS
+    if not shape.prefill_tokens:
+        return (1.0, decodes, context)
+    tokens, pairs = shape.prefill_tokens / _PREFILL_TOKENS, shape.attention_pairs / _ATTENTION_PAIRS
+    return (1.0, tokens, decodes, context, pairs)
 
 
 class _Fit:
@@ -157,14 +174,18 @@ class _Fit:
         """Take in one step."""
         if seconds <= 0 or self._is_pause(predicted_s, seconds):
             return
+        if len(self._first_ratios) < _SCALE_STEPS:
+            self._first_ratios.append(seconds / float(self._prior @ features))
+            self._slower = min(max(median(self._first_ratios), _FASTEST), _SLOWEST)
+        self.take(features, predicted_s, seconds)
+
+    def take(self, features: Sequence[float], predicted_s: float, seconds: float) -> None:
+        """Take in one step, whatever it says of the machine."""
         off_by = abs(seconds - predicted_s) / predicted_s
         trust = min(1.0, _OUTLIER / off_by) if off_by else 1.0
         weight = trust / (_STEP_SPREAD * predicted_s) ** 2
         self._fresh.append((weight, seconds, *features))
         self.steps += 1
-        if self.steps <= _SCALE_STEPS:
-            self._first_ratios.append(seconds / float(self._prior @ features))
-            self._slower = min(max(median(self._first_ratios), _FASTEST), _SLOWEST)
         if len(self._fresh) >= next(
             at_a_time for until, at_a_time in _REFIT_STEPS if self.steps <= until
         ):
