@@ -1,0 +1,118 @@
+"""Records a fault from before it is caused until after it is over."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.e2e.service import Service, condition_of
+from tests.e2e.waiting import wait_until
+from tests.faults.recording import Happening, Recording
+from tests.faults.traffic import Traffic
+from tests.faults.watcher import Watcher
+
+_BEFORE_S = 4
+_AFTER_S = 5
+
+
+class Fault:
+    """A fault that is being recorded: the test says what it does.
+
+    Attributes:
+        recording: what was noted so far.
+        begun_s: monotonic time at which it began.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording, self.begun_s = recording, time.monotonic()
+
+    def did(self, text: str) -> None:
+        """Note what the test does next."""
+        self.recording.happenings.append(Happening(self.now_s(), "done", text))
+
+    def cause(self, text: str) -> None:
+        """What comes next is the fault."""
+        self.recording.marks["caused"] = self.now_s()
+        self.did(text)
+
+    def shown(self, service: Service, kind: str, status: str, reason: str) -> str:
+        """Wait until the service says what is wrong; gives the message.
+
+        Raises:
+            TimeoutError: it did not.
+        """
+        found = service.wait_for(kind, status, timeout_s=240, reason=reason)
+        self.recording.marks["shown"] = self.now_s()
+        return str(found["message"])
+
+    def mend(self, text: str) -> None:
+        """What comes next is the repair."""
+        self.recording.marks["mended"] = self.now_s()
+        self.did(text)
+
+    def recovered(self, service: Service, pods: int = 1, timeout_s: float = 400) -> None:
+        """Wait until the service is Ready with that many pods and no others.
+
+        Raises:
+            TimeoutError: it was not.
+        """
+        wait_until(
+            lambda: (service.read(), len(service.pods())),
+            lambda seen: is_settled(seen[0]) and seen[1] == pods,
+            timeout_s,
+            what=f"a service that is Ready with {pods} pods",
+            period_s=0.5,
+        )
+        self.recording.marks["recovered"] = self.now_s()
+
+    def watch_for(self, seconds: float) -> None:
+        """Let time go by."""
+        time.sleep(seconds)
+
+    def seen(self, kind: str, text: str) -> bool:
+        """Whether something that was recorded holds a text."""
+        return any(each.kind == kind and text in each.text for each in self.recording.happenings)
+
+    def now_s(self) -> float:
+        """Seconds since the recording began."""
+        return time.monotonic() - self.begun_s
+
+
+def is_settled(stored: Mapping[str, Any]) -> bool:
+    """Whether the current spec is served by as many pods as it wants, and nothing is amiss."""
+    status = stored.get("status", {})
+    if status.get("observedGeneration") != stored["metadata"]["generation"]:
+        return False
+    wanted = {"Ready": "True", "Stalled": "False", "Progressing": "False", "PolicyApplied": "True"}
+    found = {kind: condition_of(dict(stored), kind)["status"] for kind in wanted}
+    return found == wanted and status.get("readyReplicas") == stored["spec"].get("replicas", 1)
+
+
+@contextlib.contextmanager
+def recorded(
+    recording: Recording, service: Service, api_url: str, traffic: Traffic | None = None
+) -> Iterator[Fault]:
+    """Record while the block runs, with a client if there is one.
+
+    Args:
+        recording: what to fill.
+        service: the service it happens to.
+        api_url: the API server, reachable without credentials.
+        traffic: a client that has not started yet.
+    """
+    fault = Fault(recording)
+    watcher = Watcher(api_url, service.namespace, service.name, recording, fault.begun_s)
+    watcher.start()
+    if traffic is not None:
+        traffic.start(fault.begun_s)
+    try:
+        time.sleep(_BEFORE_S)
+        yield fault
+        time.sleep(_AFTER_S)
+    finally:
+        if traffic is not None:
+            recording.requests = traffic.stop()
+        watcher.stop()
+        recording.happenings.sort(key=lambda each: each.at_s)
