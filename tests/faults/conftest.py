@@ -116,14 +116,15 @@ def put_right(service: Service, pods: int) -> Service:
     return service
 
 
-def wait_settled(service: Service, pods: int = 1, timeout_s: float = 300) -> None:
-    """Wait until the service is as its spec wants it, with that many pods.
+def wait_settled(service: Service, pods: int = 1, timeout_s: float = 400) -> None:
+    """Wait until the service is as its spec wants it, with that many pods and none that stop.
 
     Raises:
         TimeoutError: it was not.
     """
+    selector = f"headway.dev/service={service.name}"
     wait_until(
-        lambda: (service.read(), len(service.pods())),
+        lambda: (service.read(), len(service.cluster.list("pods", service.namespace, selector))),
         lambda seen: is_settled(seen[0]) and seen[1] == pods,
         timeout_s,
         what="a service with nothing amiss",

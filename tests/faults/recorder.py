@@ -15,6 +15,8 @@ from tests.faults.watcher import Watcher
 
 _BEFORE_S = 4
 _AFTER_S = 5
+_TO_BE_SEEN_S = 3
+"""Longer than the watcher's period, and than a request takes."""
 
 
 class Fault:
@@ -45,6 +47,7 @@ class Fault:
         """
         found = service.wait_for(kind, status, timeout_s=240, reason=reason)
         self.recording.marks["shown"] = self.now_s()
+        time.sleep(_TO_BE_SEEN_S)
         return str(found["message"])
 
     def mend(self, text: str) -> None:

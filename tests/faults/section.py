@@ -118,9 +118,9 @@ def _strips(recording: Recording) -> Iterator[str]:
     for begin in range(0, max(len(ready), len(client)), _LINE_S):
         ruler = "".join(f"{second:<10}" for second in range(begin, begin + _LINE_S, 10))
         yield f"second      {ruler}".rstrip()
-        yield f"ready pods  {ready[begin : begin + _LINE_S]}"
+        yield f"ready pods  {ready[begin : begin + _LINE_S]}".rstrip()
         if client:
-            yield f"client      {client[begin : begin + _LINE_S]}"
+            yield f"client      {client[begin : begin + _LINE_S]}".rstrip()
     yield "ready pods: ? is an API server that does not answer"
     if client:
         yield "client: . all requests offered in that second were answered, x one or more were not"

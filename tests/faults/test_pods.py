@@ -109,4 +109,3 @@ def test_kv_cache_full(chat: Service, record: RecordFault, api_url: str) -> None
     assert failed == []
     assert fault.recording.failed() == []
     assert max(total(each, "headway_waiting_requests") for each in seen) > 0
-    set_arguments(chat, change[:-1])
