@@ -35,6 +35,7 @@ def test_crash_loop(chat: Service, record: RecordFault) -> None:
         fault.recovered(chat)
     assert fault.recording.lost() == []
     assert fault.seen("event", "Warning EngineCrashed")
+    assert fault.seen("event", "Warning Stalled")
     assert not fault.seen("condition", UNTOLD)
 
 

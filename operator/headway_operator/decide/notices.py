@@ -34,7 +34,10 @@ def decide_notices(
     retuned: Retuned | None,
 ) -> tuple[Notice, ...]:
     """Events for what changed between two statuses, for what is applied and what is retuned."""
-    told = (_applied(applied), _retuned(retuned), _transitions(old, found), _policy(old, new))
+    told = (
+        *(_applied(applied), _retuned(retuned), _transitions(old, found), _stalled(old, found)),
+        _policy(old, new),
+    )
     return tuple(notice for notices in told for notice in notices)
 
 
@@ -86,6 +89,20 @@ def _transitions(
         turned |= kind is ConditionType.METRICS_AVAILABLE and reason in _WITHOUT_PROMETHEUS
         if verdict.alarming or turned:
             yield Notice(verdict.alarming, verdict.reason, verdict.message)
+
+
+def _stalled(
+    old: InferenceServiceStatus, found: Mapping[ConditionType, Verdict]
+) -> Iterator[Notice]:
+    """That it will not heal by itself is news where what is wrong was told before."""
+    before = {each.type: (each.status, each.reason) for each in old.conditions}
+    ready, stalled = found.get(ConditionType.READY), found.get(ConditionType.STALLED)
+    if ready is None or stalled is None or stalled.truth != "True":
+        return
+    was_stalled = before.get(ConditionType.STALLED, ("", ""))[0] == "True"
+    if not was_stalled and before.get(ConditionType.READY) == (ready.truth, ready.reason):
+        text = f"{stalled.reason}: {stalled.message}"
+        yield Notice(warning=True, reason="Stalled", message=text)
 
 
 def _policy(old: InferenceServiceStatus, new: InferenceServiceStatus) -> Iterator[Notice]:
