@@ -37,6 +37,8 @@ def requests(model: str) -> dict[str, tuple[str, bytes]]:
         ),
         "a deadline that is not a number": extra(headway_deadline_seconds=float("nan")),
         "a deadline before the request": extra(headway_deadline_seconds=-1e308),
+        "a number of more than 64 bits": extra(headway_deadline_seconds=2**70),
+        "a number of more than 64 bits for vLLM": extra(anything=2**70),
         "tokens outside of the vocabulary": of_text(prompt=[999_999_999]),
         "negative tokens": of_text(prompt=[-1, -2]),
         "an empty prompt": of_text(prompt=[]),

@@ -12,6 +12,7 @@ from tests.faults.conftest import RecordFault
 
 pytestmark = pytest.mark.cluster
 
+QUOTA_HOLDS_S = 45
 REMEDY = "Add nodes, free some or lower replicas"
 
 
@@ -47,6 +48,13 @@ def test_preemption(pair: Service, record: RecordFault) -> None:
             create(pair, URGENT_POD)
             fault.shown(pair, "Ready", "False", "InsufficientGPU")
             assert fault.seen("event", "Preempted")
+            wait_until(
+                lambda: pair.cluster.get("pod", "urgent", pair.namespace)["status"]["phase"],
+                lambda phase: phase == "Running",
+                timeout_s=120,
+                what="the other pod running",
+            )
+            fault.did("the pod `urgent` runs")
             fault.mend("the pod `urgent` is deleted")
             delete(pair, "pod", "urgent")
             fault.recovered(pair, pods=2)
@@ -103,6 +111,8 @@ def test_quota(chat: Service, record: RecordFault) -> None:
             message = fault.shown(chat, "Ready", "False", "QuotaExceeded")
             assert message == "Quota few-pods is used up: raise it or lower replicas"
             assert chat.condition("Stalled")["status"] == "False"
+            # Kubernetes tries again ever more rarely: what that does is part of the fault.
+            fault.watch_for(QUOTA_HOLDS_S)
             fault.mend("the ResourceQuota allows three pods")
             create(chat, quota(3))
             fault.recovered(chat, pods=2)

@@ -95,12 +95,15 @@ def _stalled(
     old: InferenceServiceStatus, found: Mapping[ConditionType, Verdict]
 ) -> Iterator[Notice]:
     """That it will not heal by itself is news where what is wrong was told before."""
-    before = {each.type: (each.status, each.reason) for each in old.conditions}
+    before = {each.type: each for each in old.conditions}
     ready, stalled = found.get(ConditionType.READY), found.get(ConditionType.STALLED)
-    if ready is None or stalled is None or stalled.truth != "True":
+    was_ready, was_stalled = (
+        before.get(kind) for kind in (ConditionType.READY, ConditionType.STALLED)
+    )
+    if ready is None or stalled is None or was_ready is None or stalled.truth != "True":
         return
-    was_stalled = before.get(ConditionType.STALLED, ("", ""))[0] == "True"
-    if not was_stalled and before.get(ConditionType.READY) == (ready.truth, ready.reason):
+    was_told = (was_ready.status, was_ready.reason) == (ready.truth, ready.reason)
+    if was_told and (was_stalled is None or was_stalled.status != "True"):
         text = f"{stalled.reason}: {stalled.message}"
         yield Notice(warning=True, reason="Stalled", message=text)
 
