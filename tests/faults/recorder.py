@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.e2e.service import Service, condition_of
-from tests.e2e.waiting import wait_until
+from tests.e2e.waiting import polling
+from tests.faults import pod_state
 from tests.faults.recording import Happening, Recording
 from tests.faults.traffic import Traffic
 from tests.faults.watcher import Watcher
 
 _BEFORE_S = 4
 _AFTER_S = 5
+_STAYS_S = 3
 _TO_BE_SEEN_S = 3
 """Longer than the watcher's period, and than a request takes."""
 
@@ -56,19 +58,23 @@ class Fault:
         self.did(text)
 
     def recovered(self, service: Service, pods: int = 1, timeout_s: float = 400) -> None:
-        """Wait until the service is Ready with that many pods and no others.
+        """Wait until the service has that many pods and is Ready, and Kubernetes says so too.
 
         Raises:
             TimeoutError: it was not.
         """
-        wait_until(
-            lambda: (service.read(), len(service.pods())),
-            lambda seen: is_settled(seen[0]) and seen[1] == pods,
-            timeout_s,
-            what=f"a service that is Ready with {pods} pods",
-            period_s=0.5,
-        )
-        self.recording.marks["recovered"] = self.now_s()
+        since_s: float | None = None
+        for stored, found in polling(lambda: (service.read(), service.pods()), timeout_s, 0.5):
+            settled = is_settled(stored) and len(found) == pods
+            if not (settled and all(pod_state.is_ready(each) for each in found)):
+                since_s = None
+                continue
+            since_s = self.now_s() if since_s is None else since_s
+            # What an operator says that has not heard of the fault yet does not stay.
+            if self.now_s() - since_s > _STAYS_S:
+                self.recording.marks["recovered"] = since_s
+                return
+        raise TimeoutError(f"not Ready with {pods} pods in {timeout_s:.0f} s")
 
     def watch_for(self, seconds: float) -> None:
         """Let time go by."""

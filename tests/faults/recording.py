@@ -108,10 +108,12 @@ class Recording:
         A pod that misses two probes while another engine starts on the same cores is out of
         service for a second or two: that is the machine's, and counted as failed in the report.
         """
-        refused = [each for each in self.requests if each.error == REFUSED]
-        if len(refused) <= _REFUSED_IN_A_MOMENT:
-            return [error for error in self.failed() if error != REFUSED]
-        return self.failed()
+        refused = len(self.failed()) - len(self.cut())
+        return self.cut() if refused <= _REFUSED_IN_A_MOMENT else self.failed()
+
+    def cut(self) -> list[str]:
+        """The same of those that a pod had taken."""
+        return [error for error in self.failed() if error != REFUSED]
 
 
 def _rounded(value: Any) -> Any:

@@ -17,6 +17,8 @@ from tests.faults.section import section, summary_row
 from tests.scale.results import machine
 
 _COMMAND = "make test-faults"
+_LEVELS_OF_NAMES = 2
+"""Down to the fields of a recording."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class File:
         stored = _read(self.path)
         stored |= {"command": _COMMAND, "machine": machine(), "versions": self._versions()}
         stored["faults"][recording.key] = recording.to_json()
-        self.path.write_text(_as_text(stored), encoding="utf-8")
+        self.path.write_text(_as_text(stored) + "\n", encoding="utf-8")
         write_report(self.path)
 
     def _versions(self) -> dict[str, str]:
@@ -89,9 +91,19 @@ def _read(path: Path) -> dict[str, Any]:
     return {"faults": {}}
 
 
-def _as_text(stored: dict[str, Any]) -> str:
+def _as_text(value: Any, level: int = 0) -> str:
     """JSON with one line for each thing that was recorded."""
-    return json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
+    opening, closing, parts = "", "", list[str]()
+    if isinstance(value, dict) and level <= _LEVELS_OF_NAMES:
+        opening, closing = "{}"
+        parts = [f"{json.dumps(name)}: {_as_text(each, level + 1)}" for name, each in value.items()]
+    elif isinstance(value, list):
+        opening, closing = "[]"
+        parts = [json.dumps(each, ensure_ascii=False) for each in value]
+    if not parts:
+        return json.dumps(value, ensure_ascii=False)
+    inner = ",\n".join(f"{' ' * (level + 1)}{part}" for part in parts)
+    return f"{opening}\n{inner}\n{' ' * level}{closing}"
 
 
 if __name__ == "__main__":
