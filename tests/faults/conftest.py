@@ -104,10 +104,12 @@ def put_right(service: Service, pods: int) -> Service:
     A version that was repaired stays, since another one takes an engine's start.
     """
     stack.lab("fake-gpus", str(GPUS))
-    stored = service.read()
-    if not is_settled(stored):
-        declared = yaml.safe_dump(spec_of_chat())
-        service.cluster.kubectl("replace", "-f", "-", "-n", service.namespace, stdin=declared)
+    stored, declared = service.read(), spec_of_chat()
+    kept = [stored["spec"]["model"], stored["spec"]["engine"]["args"]]
+    wanted = [declared["spec"]["model"], declared["spec"]["engine"]["args"]]
+    if kept != wanted or not is_settled(stored):
+        text = yaml.safe_dump(declared)
+        service.cluster.kubectl("replace", "-f", "-", "-n", service.namespace, stdin=text)
     if stored["spec"]["replicas"] != pods:
         service.patch({"spec": {"replicas": pods}})
     wait_settled(service, pods)
@@ -126,7 +128,7 @@ def wait_settled(service: Service, pods: int = 1, timeout_s: float = 400) -> Non
         lambda seen: is_settled(seen[0]) and seen[1] == pods,
         timeout_s,
         what="a service with nothing amiss",
-        period_s=0.5,
+        period_s=1,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.e2e.service import Service, condition_of
-from tests.e2e.waiting import polling
+from tests.e2e.waiting import polling, wait_until
 from tests.faults import pod_state
 from tests.faults.recording import Happening, Recording
 from tests.faults.traffic import Traffic
@@ -17,6 +17,8 @@ from tests.faults.watcher import Watcher
 _BEFORE_S = 4
 _AFTER_S = 5
 _STAYS_S = 3
+_PERIOD_S = 1.0
+"""Each look starts a kubectl, whose processor time the engines on the same cores lack."""
 _TO_BE_SEEN_S = 3
 """Longer than the watcher's period, and than a request takes."""
 
@@ -47,7 +49,13 @@ class Fault:
         Raises:
             TimeoutError: it did not.
         """
-        found = service.wait_for(kind, status, timeout_s=240, reason=reason)
+        found = wait_until(
+            lambda: condition_of(service.read(), kind),
+            lambda found: (found["status"], found["reason"]) == (status, reason),
+            timeout_s=240,
+            what=f"{kind} {status}, {reason}",
+            period_s=_PERIOD_S,
+        )
         self.recording.marks["shown"] = self.now_s()
         time.sleep(_TO_BE_SEEN_S)
         return str(found["message"])
@@ -64,7 +72,9 @@ class Fault:
             TimeoutError: it was not.
         """
         since_s: float | None = None
-        for stored, found in polling(lambda: (service.read(), service.pods()), timeout_s, 0.5):
+        for stored, found in polling(
+            lambda: (service.read(), service.pods()), timeout_s, _PERIOD_S
+        ):
             settled = is_settled(stored) and len(found) == pods
             if not (settled and all(pod_state.is_ready(each) for each in found)):
                 since_s = None

@@ -80,8 +80,8 @@ def answer_to(url: str, body: bytes) -> str:
 def test_kv_cache_full(chat: Service, record: RecordFault, api_url: str) -> None:
     """A KV cache that is full.
 
-    The engine has a KV cache of 12 blocks of 128 tokens. Twelve clients each keep a request for 400
-    tokens open for 40 s, of which three fit.
+    The engine has a KV cache of 12 blocks of 128 tokens. Ten clients each keep a request for 250
+    tokens open for 30 s; the blocks of about four fit.
     """
     change = [*chat.read()["spec"]["engine"]["args"], "--num-gpu-blocks-override=12"]
     set_arguments(chat, change)
@@ -92,16 +92,16 @@ def test_kv_cache_full(chat: Service, record: RecordFault, api_url: str) -> None
 
     async def flood() -> list[str]:
         url = f"http://{chat.cluster_ip()}"
-        async with Load(url, MODEL, streams=12, max_tokens=400) as load:
-            for _ in range(20):
+        async with Load(url, MODEL, streams=10, max_tokens=250) as load:
+            for _ in range(15):
                 await asyncio.sleep(2)
                 look = asyncio.to_thread(pod_metrics, api_url, chat.namespace, name, METRICS_PORT)
                 seen.append(await look)
-        fault.did(f"{len(load.outcomes)} requests of 400 tokens, {len(load.failed())} failed")
+        fault.did(f"{len(load.outcomes)} requests of 250 tokens, {len(load.failed())} failed")
         return load.failed()
 
     with record(chat) as fault:
-        fault.cause("twelve clients begin")
+        fault.cause("ten clients begin")
         failed = asyncio.run(flood())
         fault.recovered(chat)
     (after,) = chat.pods()

@@ -1,6 +1,6 @@
 """The model comes from a hub that fails or is slow.
 
-The last file in alphabetical order: its service keeps the model, whose hub is then gone.
+The last file in alphabetical order: a test after it would have to start an engine first.
 """
 
 from __future__ import annotations
