@@ -10,10 +10,11 @@ from tests.e2e.service import Service
 
 
 def add_env(service: Service, *variables: dict[str, Any]) -> None:
-    """Add environment variables to the engine's."""
-    names = {each["name"] for each in variables}
-    kept = [each for each in service.read()["spec"]["engine"]["env"] if each["name"] not in names]
-    service.patch({"spec": {"engine": {"env": [*kept, *variables]}}})
+    """Add environment variables to the engine's, in the place of those of the same name."""
+    found = service.read()["spec"]["engine"]["env"]
+    # In their place: another order is another pod template, and another engine's start.
+    new = {each["name"]: each for each in found} | {each["name"]: each for each in variables}
+    service.patch({"spec": {"engine": {"env": list(new.values())}}})
 
 
 def remove_env(service: Service, *names: str) -> None:
