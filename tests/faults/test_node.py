@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 import yaml
 
+from tests.cluster.lab import kwok
+from tests.cluster.lab.addresses import FAKE_POD_NETWORK
+from tests.cluster.lab.paths import Paths
+from tests.cluster.lab.processes import start_component, stop_components
 from tests.e2e import stack
 from tests.e2e.kube import Cluster
 from tests.e2e.service import Service
@@ -36,6 +41,14 @@ def on_fake_nodes(operator: Cluster, namespace: str) -> Iterator[Service]:
         stack.lab("kwok", "0")
 
 
+def unplug(cluster: Cluster, node: str) -> None:
+    """Have kwok do nothing for a node any more: it looks at the annotation when it starts."""
+    paths = Paths.from_environment(os.environ)
+    cluster.kubectl("annotate", "node", node, "kwok.x-k8s.io/node-")
+    stop_components(paths, [kwok.COMPONENT])
+    start_component(paths, kwok.kwok_command(paths, FAKE_POD_NETWORK))
+
+
 def test_node_gone(on_fake_nodes: Service, record: RecordFault) -> None:
     """A node that is gone.
 
@@ -47,7 +60,7 @@ def test_node_gone(on_fake_nodes: Service, record: RecordFault) -> None:
     with record(service, period_s=None) as fault:
         node = service.pods()[0]["spec"]["nodeName"]
         fault.cause("a node with pods of the service says nothing any more")
-        service.cluster.kubectl("annotate", "node", node, "kwok.x-k8s.io/node-")
+        unplug(service.cluster, node)
         found = service.wait_for("Ready", "False", timeout_s=120)
         fault.recording.marks["shown"] = fault.now_s()
         fault.did(f"the service says {found['reason']}")
