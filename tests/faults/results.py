@@ -76,7 +76,7 @@ are those of this machine. Every line was recorded, by a watcher that looks once
 client that sends a short streamed request every 2 s (or as the section says), each on a new
 connection. It tries nothing again, and there is no router between it and the pods."""
 _HEAD = (
-    "| fault | said so after | as before after the repair | requests | failed | all held |",
+    "| fault | said so after | as before after | requests | failed | all held |",
     "| --- | --- | --- | --- | --- | --- |",
 )
 

@@ -33,7 +33,7 @@ def summary_row(recording: Recording) -> str:
     told = (
         f"[{recording.title}](#{anchor})",
         _seconds(_between(recording, "caused", "shown")),
-        _seconds(_between(recording, "mended", "recovered")),
+        _seconds(_recovery_s(recording)),
         str(len(recording.requests)),
         str(failed),
         "no" if recording.failure else "yes",
@@ -45,10 +45,8 @@ def _figures(recording: Recording) -> Iterator[str]:
     yield "| | |"
     yield "| --- | --- |"
     yield f"| from the fault until the service said so | {_shown(recording)} |"
-    yield (
-        "| from the repair until all was as before | "
-        f"{_seconds(_between(recording, 'mended', 'recovered'))} |"
-    )
+    begin = "the repair" if "mended" in recording.marks else "the fault, unrepaired,"
+    yield f"| from {begin} until all was as before | {_seconds(_recovery_s(recording))} |"
     if recording.requests:
         yield f"| requests offered, answered, failed | {_counts(recording.requests)} |"
         yield f"| longest time without an answer | {longest_gap_s(recording.requests):.0f} s |"
@@ -81,6 +79,12 @@ def longest_gap_s(requests: Sequence[Request]) -> float:
     last = max(each.ended_s for each in requests)
     moments = [first, *ends, last]
     return max(after - before for before, after in itertools.pairwise(moments))
+
+
+def _recovery_s(recording: Recording) -> float | None:
+    """From the repair, or without one from the fault."""
+    repaired = "mended" if "mended" in recording.marks else "caused"
+    return _between(recording, repaired, "recovered")
 
 
 def _counts(requests: Sequence[Request]) -> str:

@@ -56,9 +56,13 @@ def test_each_second_shows_ready_pods_and_the_client() -> None:
 
 
 def test_what_was_not_reached_is_no_time() -> None:
-    text = section(recording())
+    found = recording()
+    text = section(found)
     assert "| from the fault until the service said so | 1 s |" in text
-    assert "| from the repair until all was as before | - |" in text
+    assert "| from the fault, unrepaired, until all was as before | 2 s |" in text
+    del found.marks["recovered"]
+    found.marks["mended"] = 2.0
+    assert "| from the repair until all was as before | - |" in section(found)
 
 
 def test_a_longest_gap_spans_failures() -> None:
