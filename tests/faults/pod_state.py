@@ -48,7 +48,7 @@ def _trouble(status: Mapping[str, Any]) -> str:
         return f"{name}: ended{_ended(state)}"
     if status["name"] == ENGINE and "running" in state:
         again = f" for the {status['restartCount'] + 1}. time" if status["restartCount"] else ""
-        was_up = status.get("started", False)
+        was_up = status.get("started") or status.get("ready")
         return "engine runs, not ready" if was_up else f"engine loads{again}"
     return ""
 
