@@ -46,6 +46,12 @@ check: environment ## lint, types, import rules, generated CRD and dashboard
 test-fast: environment ## unit and property tests only, under a minute
 	@$(PYTHON) -m pytest tests/unit
 
+.PHONY: test-faults
+test-faults: environment ## real faults and what becomes of requests, into docs/results/faults.md (30 minutes; FAULTS="tests/faults -k quota")
+	@$(LAB) build >/dev/null && $(LAB) engine >/dev/null
+	@$(if $(FAULTS),,rm -f docs/results/faults.json docs/results/faults.md)
+	@HEADWAY_FAULTS=docs/results/faults.json $(PYTHON) -m pytest $(or $(FAULTS),tests/faults) --durations=0
+
 .PHONY: figures-demo
 figures-demo: environment ## measure the demo's figures into docs/results/demo.json (15 minutes; BARE=seconds of a first demo)
 	@$(PYTHON) -m tests.e2e.figures docs/results/demo.json $(if $(BARE),--bare-to-answer-s $(BARE))

@@ -35,7 +35,10 @@ def decide_notices(
     retuned: Retuned | None,
 ) -> tuple[Notice, ...]:
     """Events for what changed between two statuses, for what is applied and what is retuned."""
-    told = (_applied(applied), _retuned(retuned), _transitions(old, found), _policy(old, new))
+    told = (
+        *(_applied(applied), _retuned(retuned), _transitions(old, found), _stalled(old, found)),
+        _policy(old, new),
+    )
     return tuple(notice for notices in told for notice in notices)
 
 
@@ -97,6 +100,23 @@ def _transitions(
         turned |= kind is ConditionType.METRICS_AVAILABLE and reason in _WITHOUT_PROMETHEUS
         if verdict.alarming or turned:
             yield Notice(verdict.alarming, verdict.reason, verdict.message)
+
+
+def _stalled(
+    old: InferenceServiceStatus, found: Mapping[ConditionType, Verdict]
+) -> Iterator[Notice]:
+    """That it will not heal by itself is news where what is wrong was told before."""
+    before = {each.type: each for each in old.conditions}
+    ready, stalled = found.get(ConditionType.READY), found.get(ConditionType.STALLED)
+    was_ready, was_stalled = (
+        before.get(kind) for kind in (ConditionType.READY, ConditionType.STALLED)
+    )
+    if ready is None or stalled is None or was_ready is None or stalled.truth != "True":
+        return
+    was_told = (was_ready.status, was_ready.reason) == (ready.truth, ready.reason)
+    if was_told and (was_stalled is None or was_stalled.status != "True"):
+        text = f"{stalled.reason}: {stalled.message}"
+        yield Notice(warning=True, reason="Stalled", message=text)
 
 
 def _policy(old: InferenceServiceStatus, new: InferenceServiceStatus) -> Iterator[Notice]:

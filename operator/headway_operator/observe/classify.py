@@ -9,7 +9,11 @@ from headway_operator.observe.container_problems import container_problem
 from headway_operator.observe.creation_problems import creation_problem
 from headway_operator.observe.problems import Problem
 from headway_operator.observe.records import ContainerRecord, PodRecord, RolloutRecord
-from headway_operator.observe.scheduling_problems import preparation_problem, scheduling_problem
+from headway_operator.observe.scheduling_problems import (
+    node_problem,
+    preparation_problem,
+    scheduling_problem,
+)
 
 # In the order in which they start: the first that fails is why the later ones do not run.
 _START_ORDER = {name: at for at, name in enumerate((INSTALL, PREFLIGHT, SIDECAR, ENGINE))}
@@ -49,6 +53,7 @@ def _problems_of(pod: PodRecord, now: float) -> Iterator[Problem]:
         scheduling_problem(pod.scheduled),
         *(container_problem(each) for each in _in_start_order(pod)),
         preparation_problem(pod, now),
+        node_problem(pod),
     )
     first = next((problem for problem in candidates if problem is not None), None)
     if first is not None:

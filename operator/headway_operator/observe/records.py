@@ -164,6 +164,7 @@ class PodRecord:
         prepared: the PodReadyToStartContainers condition, true once volumes are mounted and the
             network is there; None until there is one.
         containers: by name, init containers included.
+        gated: it is unready because somebody's readiness gate says so.
     """
 
     namespace: str
@@ -178,6 +179,7 @@ class PodRecord:
     scheduled: ConditionRecord | None
     prepared: ConditionRecord | None
     containers: Mapping[str, ContainerRecord]
+    gated: bool = False
 
     @property
     def takes_policies(self) -> bool:

@@ -1,9 +1,10 @@
-"""Why a pod has no node, or its node cannot prepare it: from the pod's conditions."""
+"""Why a pod has no node, or its node cannot prepare it, or is gone: from the pod's conditions."""
 
 from __future__ import annotations
 
 import re
 
+from headway_operator.api.labels import ENGINE, SIDECAR
 from headway_operator.observe.problems import Problem, Tier, shown
 from headway_operator.observe.records import ConditionRecord, PodRecord
 
@@ -31,6 +32,24 @@ def preparation_problem(pod: PodRecord, now: float) -> Problem | None:
         "VolumesNotMounted",
         "The pod's volumes are not mounted, or it has no network: check that every Secret, "
         "ConfigMap and claim it mounts exists. `kubectl describe pod` says which",
+        Tier.TEMPORARY,
+        stalls=False,
+    )
+
+
+def node_problem(pod: PodRecord) -> Problem | None:
+    """A pod whose node is not heard of any more.
+
+    The node said last that all containers are ready; that the pod is not comes from Kubernetes'
+    node controller, which marks the pods of a silent node and gives no reason.
+    """
+    all_ready = all(each.ready for each in pod.containers.values())
+    if pod.gated or not all_ready or not {ENGINE, SIDECAR} <= pod.containers.keys():
+        return None
+    return Problem(
+        "NodeNotReady",
+        "The pod's node is not heard of, so nothing is sent to the pod, and it is replaced later: "
+        "look at `kubectl get nodes`, and delete a node that does not come back",
         Tier.TEMPORARY,
         stalls=False,
     )

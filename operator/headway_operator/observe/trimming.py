@@ -98,6 +98,7 @@ def pod_record(body: Body) -> PodRecord:
         scheduled=conditions.get("PodScheduled"),
         prepared=conditions.get("PodReadyToStartContainers"),
         containers=_containers(spec, status),
+        gated=ready is not None and ready.reason == "ReadinessGatesNotReady",
     )
 
 

@@ -125,6 +125,15 @@ def prometheus(lab: Lab) -> None:
             lab.cluster.stop_prometheus()
 
 
+def api_server(lab: Lab) -> None:
+    """Stop the API server, or start it again, to see what happens without it."""
+    with locked(lab.paths, "cluster"):
+        if lab.arguments.action == "start":
+            lab.cluster.start_api_server()
+        else:
+            lab.cluster.stop_api_server()
+
+
 def kwok(lab: Lab) -> None:
     """Have this many fake nodes, tainted kwok.x-k8s.io/node=fake:NoSchedule; 0 ends them."""
     with locked(lab.paths, "cluster"):
@@ -182,6 +191,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     command("volumes", volumes).add_argument("namespace", help="an existing namespace")
     command("prometheus", prometheus).add_argument("action", choices=["start", "stop"])
+    command("api-server", api_server).add_argument("action", choices=["start", "stop"])
     added = command("kwok", kwok)
     added.add_argument("nodes", type=int, help="how many")
     added.add_argument(

@@ -29,6 +29,12 @@ class Cluster(Protocol):
     def stop_prometheus(self) -> None:
         """Stop Prometheus and keep its data; LabError where there is none."""
 
+    def start_api_server(self) -> None:
+        """Start the API server after `stop_api_server`; LabError where that is not offered."""
+
+    def stop_api_server(self) -> None:
+        """Stop the API server and nothing else; LabError where that is not offered."""
+
     def set_fake_nodes(self, count: int, pod_network: str) -> None:
         """Have `count` nodes that exist in the API only; LabError where that is not offered."""
 

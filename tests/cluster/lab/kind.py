@@ -130,6 +130,14 @@ class KindCluster:
         """Refused likewise."""
         raise _native_only("Prometheus")
 
+    def start_api_server(self) -> None:
+        """Refused likewise."""
+        raise _native_only("API server to be started and stopped")
+
+    def stop_api_server(self) -> None:
+        """Refused likewise."""
+        raise _native_only("API server to be started and stopped")
+
     def set_fake_nodes(self, count: int, pod_network: str) -> None:  # noqa: ARG002 - the protocol's
         """Refused likewise."""
         raise _native_only("fake nodes")

@@ -213,6 +213,19 @@ class NativeCluster:
         """Stop Prometheus, as a fault; `up` starts it as well."""
         stop_components(self.paths, [prometheus.COMPONENT])
 
+    def start_api_server(self) -> None:
+        """Start the API server again after `stop_api_server`; etcd has kept everything."""
+        if "etcd" not in running_components(self.paths):
+            raise LabError("etcd does not run: run `up` first")
+        start_component(
+            self.paths, control_plane.api_server_command(self.paths), **control_plane.MORE_MEMORY
+        )
+        self._wait_for("the API server", _FOUNDATION, lambda: _api_server_ready(self.paths))
+
+    def stop_api_server(self) -> None:
+        """Stop the API server alone, as a fault; containers run on."""
+        stop_components(self.paths, ["kube-apiserver"])
+
     def set_fake_nodes(self, count: int, pod_network: str) -> None:
         """Have `count` fake nodes (see kwok.py) and wait until they are Ready."""
         self._require_api_server()

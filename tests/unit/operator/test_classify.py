@@ -266,6 +266,21 @@ def test_engine_that_got_through_start_up_is_forgiven_its_crash() -> None:
     assert worst_problem(None, [pod(engine=state)], 0.0) is None
 
 
+def test_pod_whose_containers_are_ready_and_who_is_not_has_lost_its_node() -> None:
+    # As Kubernetes' node controller leaves it: the kubelet writes both or none.
+    lost = ready_pod(ready=False)
+    problem = worst_problem(None, [lost], 0)
+    assert problem is not None
+    assert (problem.reason, problem.stalls) == ("NodeNotReady", False)
+    assert "delete a node that does not come back" in problem.message
+    assert worst_problem(None, [replace(lost, gated=True)], 0) is None
+
+
+def test_pod_whose_engine_is_not_ready_has_not_lost_its_node() -> None:
+    busy = ready_pod(ready=False, engine={**running(), "ready": False})
+    assert worst_problem(None, [busy], 0) is None
+
+
 def test_ready_pod_has_no_problem() -> None:
     assert worst_problem(None, [ready_pod()], 0.0) is None
 

@@ -591,6 +591,22 @@ def test_events_follow_a_service_through_its_life() -> None:
     assert reasons(plan) == [("PolicyApplied", False)]
 
 
+def test_that_a_crash_will_not_heal_is_told_once_and_after_the_crash_itself() -> None:
+    first = snapshot(None, CRASHING)
+    plan = decide(first, NOW)
+    assert ("EngineCrashed", True) in reasons(plan)
+    again = replace(carried_out(first, plan), pods=(pod(engine=ended("Error", 1, restartCount=3)),))
+    plan = decide(again, NOW)
+    assert reasons(plan) == [("Stalled", True)]
+    assert plan.notices[0].message.startswith("EngineCrashed: The engine exited with code 1")
+    assert reasons(decide(carried_out(again, plan), NOW)) == []
+
+
+def test_what_stalls_from_the_first_moment_is_one_event() -> None:
+    plan = decide(snapshot(None, STALLING), NOW)
+    assert [each for each in reasons(plan) if each[1]] == [("InvalidImageName", True)]
+
+
 @pytest.mark.parametrize("rollout", [None, RolloutRecord(None, 1, 0, 0, {})])
 def test_missing_or_new_deployment_is_survived(rollout: RolloutRecord | None) -> None:
     before = snapshot()

@@ -1,0 +1,25 @@
+"""The faults that are asked for, so that the report can say which were not run."""
+
+from __future__ import annotations
+
+FAULTS = {
+    "missing_secret": "a Secret that is missing, and its repair",
+    "missing_claim": "a claim that is missing, and its repair",
+    "missing_image": "an image that is missing, and its repair",
+    "no_gpu": "no GPU free",
+    "quota": "a ResourceQuota that is used up",
+    "crash_loop": "an engine that crashes again and again, and a fix",
+    "pod_killed_under_load": "a pod killed under load",
+    "host_out_of_memory": "memory limit exceeded",
+    "engine_out_of_memory": "the engine has too little memory for its KV cache at start",
+    "api_server_gone": "the API server gone for a minute",
+    "prometheus_gone": "Prometheus gone for a minute",
+    "preemption": "a pod of a higher priority takes the GPU",
+    "model_download_fails": "a model that cannot be downloaded",
+    "model_download_slow": "a model that is downloaded slowly",
+    "node_gone": "a node that is gone",
+    "kv_cache_full": "a KV cache that is full",
+    "poison_request": "requests that are made to break the engine",
+    "rollout_without_a_spare_gpu": "a rollout without a spare GPU",
+}
+"""By key: the name of the test without ``test_``."""

@@ -1,0 +1,111 @@
+"""Pods that die, are full, or are sent what is made to break them, while clients ask."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.e2e import faults
+from tests.e2e.load import Load
+from tests.e2e.service import Service, identity, pod_metrics, total
+from tests.faults import poison
+from tests.faults.changing import set_arguments
+from tests.faults.conftest import MODEL, RecordFault, wait_settled
+
+pytestmark = pytest.mark.cluster
+
+METRICS_PORT = 8901
+
+
+def test_pod_killed_under_load(pair: Service, record: RecordFault) -> None:
+    """A pod killed under load.
+
+    Two pods; every half a second a request for 32 tokens, so that some always run. The engine
+    process of one of them is killed with SIGKILL, as the kernel kills. Nothing is repaired by hand.
+    """
+    with record(pair, period_s=0.5, max_tokens=32) as fault:
+        fault.watch_for(6)
+        victim = pair.pods()[0]
+        statuses = victim["status"]["containerStatuses"]
+        (engine,) = (each for each in statuses if each["name"] == "engine")
+        fault.cause("SIGKILL for the EngineCore process of one pod")
+        assert faults.kill_children(engine["containerID"], "EngineCore") == 1
+        fault.shown(pair, "Ready", "False", "EngineCrashed")
+        fault.recovered(pair, pods=2)
+    recording = fault.recording
+    killed_s, back_s = recording.marks["caused"], recording.marks["recovered"]
+    meanwhile = [each for each in recording.requests if killed_s < each.offered_s < back_s]
+    assert any(not each.error for each in meanwhile)
+    after = [each.error for each in recording.requests if each.offered_s > back_s]
+    assert [error for error in after if error] == []
+    assert fault.seen("event", "Warning EngineCrashed")
+
+
+def test_poison_request(chat: Service, record: RecordFault) -> None:
+    """Requests that are made to break the engine.
+
+    Requests with torn or endless bodies, impossible tokens, parameters and programs are sent one
+    after the other, while the client goes on.
+    """
+    (before,) = chat.pods()
+    answers = {}
+    with record(chat) as fault:
+        fault.cause("the first of the requests is sent")
+        for name, (path, body) in poison.requests(MODEL).items():
+            answers[name] = answer_to(f"http://{chat.cluster_ip()}{path}", body)
+            fault.did(f"{name}: {answers[name]}")
+        fault.recovered(chat)
+    (after,) = chat.pods()
+    assert identity(after) == identity(before)
+    assert fault.recording.failed() == []
+    assert [name for name, answer in answers.items() if not answer.startswith("HTTP")] == []
+
+
+def answer_to(url: str, body: bytes) -> str:
+    """The status of what is answered, or what the client saw instead."""
+    request = urllib.request.Request(url, data=body, headers={"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return f"HTTP {answer.status}"
+    except urllib.error.HTTPError as error:
+        with error:
+            return f"HTTP {error.code}"
+    except OSError as error:
+        return type(error).__name__
+
+
+def test_kv_cache_full(chat: Service, record: RecordFault, api_url: str) -> None:
+    """A KV cache that is full.
+
+    The engine has a KV cache of 12 blocks of 128 tokens. Ten clients each keep a request for 250
+    tokens open for 30 s; the blocks of about four fit.
+    """
+    change = [*chat.read()["spec"]["engine"]["args"], "--num-gpu-blocks-override=12"]
+    set_arguments(chat, change)
+    wait_settled(chat)
+    (before,) = chat.pods()
+    name = before["metadata"]["name"]
+    seen: list[dict[str, float]] = []
+
+    async def flood() -> list[str]:
+        url = f"http://{chat.cluster_ip()}"
+        async with Load(url, MODEL, streams=10, max_tokens=250) as load:
+            for _ in range(15):
+                await asyncio.sleep(2)
+                look = asyncio.to_thread(pod_metrics, api_url, chat.namespace, name, METRICS_PORT)
+                seen.append(await look)
+        fault.did(f"{len(load.outcomes)} requests of 250 tokens, {len(load.failed())} failed")
+        return load.failed()
+
+    with record(chat) as fault:
+        fault.cause("ten clients begin")
+        failed = asyncio.run(flood())
+        fault.recovered(chat)
+    (after,) = chat.pods()
+    assert identity(after) == identity(before)
+    assert failed == []
+    assert fault.recording.failed() == []
+    assert max(total(each, "headway_waiting_requests") for each in seen) > 0
