@@ -71,10 +71,11 @@ def write_report(path: Path) -> None:
 
 
 _ABOUT = """Made by `{command}` on {machine}; {versions}. Cluster, operator, engines and the client
-that counts share these cores, and an engine that starts uses one of them for half a minute: times
-are those of this machine. Every line was recorded, by a watcher that looks once a second and by a
-client that sends a short streamed request every 2 s (or as the section says), each on a new
-connection. It tries nothing again, and there is no router between it and the pods."""
+that counts share these cores with whatever else the machine does: times are those of that day.
+Every line was recorded, by a watcher that looks once a second and by a client that sends a short
+streamed request every 2 s (or as the section says), each on a new connection. It tries nothing
+again, and there is no router between it and the pods. "As before after" is counted from the repair,
+or from the fault where nobody repairs."""
 _HEAD = (
     "| fault | said so after | as before after | requests | failed | all held |",
     "| --- | --- | --- | --- | --- | --- |",
