@@ -58,7 +58,7 @@ def shaped(
     if tokens < worthwhile and may_wait(work, found):
         return 0, ((Reason.DECODE_ONLY,) if found else ())
     if has_graph and not _is_worth_it(work, tokens, graph_room, target_s):
-        if _decodes_first(work, found, min(tokens, graph_room)):
+        if _decodes_first(work, found, min(tokens, graph_room), most_tokens):
             return 0, (Reason.DECODES_FIRST,)
         if tokens > graph_room:
             return graph_room, (Reason.GRAPH_SIZE,)
@@ -161,7 +161,9 @@ def eager_is_faster(work: Work, tokens: int, graph_tokens: int) -> bool:
     return tokens * graph_s > graph_tokens * eager_s
 
 
-def _decodes_first(work: Work, found: Sequence[Candidate], graph_tokens: int) -> bool:
+def _decodes_first(
+    work: Work, found: Sequence[Candidate], graph_tokens: int, most_tokens: int
+) -> bool:
     """Whether a step without prefill now, and a large one after it, get on faster with prompts.
 
     With a token more for everybody who decodes, the next step may take so much longer that a launch
@@ -169,6 +171,9 @@ def _decodes_first(work: Work, found: Sequence[Candidate], graph_tokens: int) ->
     more than the largest graph in any step.
     """
     if work.carried.decode_only_steps or not work.due or graph_tokens <= 0:
+        return False
+    if work.program_decodes:
+        # Steps beside those are no larger than the largest graph, now and next.
         return False
     decode_s = _decode_only_seconds(work)
     base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
@@ -178,7 +183,7 @@ def _decodes_first(work: Work, found: Sequence[Candidate], graph_tokens: int) ->
     if left_s < LAUNCH_RESERVE * work.eager_launch_s:
         return False
     fitting = chunk_tokens(work.step_time.mixed, found[0].computed_tokens, left_s - base_s)
-    tokens = min(fitting, sum([each.remaining_tokens for each in found]))
+    tokens = min(fitting, most_tokens, sum([each.remaining_tokens for each in found]))
     eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
     graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
     if not found[0].is_background and work.free_s + decode_s + eager_s > found[0].urgency[1]:

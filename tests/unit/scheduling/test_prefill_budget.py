@@ -279,6 +279,10 @@ def test_it_does_not_where_prompts_get_on_no_faster_by_that() -> None:
     assert not decodes_first(due=(TokenDue(NOW + 0.022, 0.015),))
     # Once in a row: the step after it takes what there is.
     assert not decodes_first(carried=Carried(decode_only_steps=1))
+    # What limits the next step as well.
+    assert not decodes_first(program_decodes=1)
+    narrow = replace(view(work(**JUST_BEGUN), [chat("a", 3000)]), wanted=Limits(540, 256))
+    assert Reason.DECODES_FIRST not in plan_step(narrow, lambda: False).reasons
     # A little context is little to save.
     assert not decodes_first(decodes=10, decode_context=5_000)
 
