@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from headway_operator.api.labels import METRICS_PORT, SERVICE_LABEL
+from headway_operator.api.labels import (
+    COMPONENT_LABEL,
+    ENGINES,
+    METRICS_PORT,
+    ROUTER,
+    SERVICE_LABEL,
+)
 from headway_operator.render.containers import sidecar_container
 from tests.cluster.lab.paths import CLUSTER_DIRECTORY, Paths
 from tests.e2e.kube import Cluster, KubectlError
@@ -246,12 +252,28 @@ def pod_monitors(helm: Cluster, *settings: str) -> dict[str, dict[str, Any]]:
     return {each["metadata"]["name"]: each for each in found}
 
 
+def of_component(component: str) -> dict[str, Any]:
+    """The selector of all services' pods of one component."""
+    return {
+        "matchExpressions": [
+            {"key": SERVICE_LABEL, "operator": "Exists"},
+            {"key": COMPONENT_LABEL, "operator": "In", "values": [component]},
+        ]
+    }
+
+
+def test_routers_are_scraped_apart_from_engines(helm: Cluster) -> None:
+    """Rules about engines go by ``headway_service``; routers have none of their metrics."""
+    monitor = pod_monitors(helm)["headway-routers"]["spec"]
+    assert monitor["selector"] == of_component(ROUTER)
+    endpoint = only(monitor["podMetricsEndpoints"])
+    assert [each["targetLabel"] for each in endpoint["relabelings"]] == ["headway_router"]
+
+
 def test_engine_pods_are_scraped_where_the_sidecar_exposes_metrics(helm: Cluster) -> None:
     monitor = pod_monitors(helm)["headway-engines"]["spec"]
     assert monitor["namespaceSelector"] == {"any": True}
-    assert monitor["selector"] == {
-        "matchExpressions": [{"key": SERVICE_LABEL, "operator": "Exists"}]
-    }
+    assert monitor["selector"] == of_component(ENGINES)
     endpoint = only(monitor["podMetricsEndpoints"])
     ports = {
         each["name"]: each["containerPort"] for each in sidecar_container("uid", "image")["ports"]
