@@ -115,7 +115,8 @@ def scenes(service: Service) -> Iterator[mixed_load.Scene]:
     yield mixed_load.Scene(
         40,
         {"classes": declared},
-        f"kubectl patch {KIND} chat: tpotMilliseconds {tpot} again: the limits come back",
+        f"kubectl patch {KIND} chat: tpotMilliseconds {tpot} again: it is kept again; limits that "
+        "were lowered come back only where there is room below it",
     )
 
 
