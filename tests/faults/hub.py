@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tests.cluster.lab.addresses import NODE_ADDRESS
+from tests.faults.serving import Serving
 
 REPOSITORY = "lab/SmolLM2"
 _COMMIT = hashlib.sha1(REPOSITORY.encode(), usedforsecurity=False).hexdigest()
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 20
 _FILE = re.compile(rf"/{REPOSITORY}/resolve/[^/]+/(?P<name>[^?]+)")
 
 
-class Hub:
+class Hub(Serving):
     """Answers what huggingface_hub asks for a model, at an address that pods reach.
 
     Attributes:
@@ -31,24 +31,12 @@ class Hub:
     def __init__(self, directory: Path) -> None:
         self.failing, self.bytes_per_s, self.asked = False, 0, 0
         handler = type("Handler", (_Handler,), {"hub": self, "directory": directory})
-        self._server = ThreadingHTTPServer((NODE_ADDRESS, 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        super().__init__(NODE_ADDRESS, handler)
 
     @property
     def url(self) -> str:
         """What HF_ENDPOINT has to be."""
-        return f"http://{NODE_ADDRESS}:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        """Begin to answer."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Be gone."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        return f"http://{NODE_ADDRESS}:{self.port}"
 
 
 class _Handler(BaseHTTPRequestHandler):

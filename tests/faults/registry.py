@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from http.server import BaseHTTPRequestHandler
+
+from tests.faults.serving import Serving
 
 
-class EmptyRegistry:
+class EmptyRegistry(Serving):
     """Answers as a registry does of which nothing was pushed to; on loopback, without TLS.
 
     Attributes:
@@ -42,20 +42,8 @@ class EmptyRegistry:
             def log_message(self, *_: object) -> None:
                 """Says nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        super().__init__("127.0.0.1", Handler)
 
     def image(self, name: str) -> str:
         """The full name of an image that it does not have."""
-        return f"localhost:{self._server.server_address[1]}/{name}"
-
-    def __enter__(self) -> Self:
-        """Begin to answer."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Be gone."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        return f"localhost:{self.port}/{name}"

@@ -2,8 +2,8 @@
 
 view -> limits (what the policy lets a step take on) -> order (who goes next) -> class limits (who
 has to wait) -> lateness (whose TTFT is given up) -> candidates (whose prompts there are; those of
-several tenants by fairness) -> prefill (how much of which, by what is due and what a step takes) ->
-reserve (what background work leaves free) -> plan
+several tenants by fairness) -> prefill (how much of which, by what is due and what a step takes, or
+none for now) -> reserve (what background work leaves free) -> plan
 """
 
 from __future__ import annotations

@@ -12,15 +12,9 @@ from math import inf
 from typing import NamedTuple
 
 from headway_runtime.scheduling.candidates import Candidate
+from headway_runtime.scheduling.decode_only import gathers, is_launched_late, may_wait
 from headway_runtime.scheduling.reason import Reason
-from headway_runtime.scheduling.step_size import (
-    MOST_FLOOR_TOKENS,
-    eager_is_faster,
-    gathers,
-    is_launched_late,
-    may_wait,
-    shaped,
-)
+from headway_runtime.scheduling.step_size import MOST_FLOOR_TOKENS, eager_is_faster, shaped
 from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.timing.slack import step_time_target
 from headway_runtime.scheduling.view import Carried, Work

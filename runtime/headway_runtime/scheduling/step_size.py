@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headway_runtime.scheduling.candidates import Candidate
+from headway_runtime.scheduling.decode_only import decodes_first, may_wait, only_background
 from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.timing.prefill_cost import (
     base_seconds,
-    chunk_seconds,
     chunk_tokens,
-    slowdown,
+    launched_in_s,
 )
-from headway_runtime.scheduling.timing.slack import longest_step_s
-from headway_runtime.scheduling.timing.step_shape import StepShape
 from headway_runtime.scheduling.view import Work
 
 MOST_FLOOR_TOKENS = 256
@@ -24,21 +22,6 @@ make steps shorter, and the prompt would never end."""
 WORTHWHILE = 0.25
 """Share of the floor that is worth a step with prefill, which is longer than one that only decodes
 whatever it holds."""
-
-STEPS_WITHOUT_BACKGROUND = 8
-"""After so many steps background work gets its floor, whatever is due."""
-
-STEPS_WITHOUT_URGENT = 4
-"""After so many steps prompts with a TTFT do, however far away their deadlines are."""
-
-TTFT_RESERVE = 2.0
-"""Prompts with a TTFT may wait while there is so many times the time that they take."""
-
-LAUNCH_RESERVE = 1.1
-"""A large step is prepared for where there will be so many times the time that its launch takes."""
-
-GAIN = 1.25
-"""And where prompts get on so many times faster."""
 
 
 def shaped(
@@ -58,84 +41,22 @@ def shaped(
     if tokens < worthwhile and may_wait(work, found):
         return 0, ((Reason.DECODE_ONLY,) if found else ())
     if has_graph and not _is_worth_it(work, tokens, graph_room, target_s):
-        if _decodes_first(work, found, min(tokens, graph_room), most_tokens):
+        if decodes_first(work, found, min(tokens, graph_room), most_tokens):
             return 0, (Reason.DECODES_FIRST,)
         if tokens > graph_room:
             return graph_room, (Reason.GRAPH_SIZE,)
     reasons: tuple[Reason, ...] = ()
-    if tokens < floor and (tokens < worthwhile or not _only_background(found)):
+    if tokens < floor and (tokens < worthwhile or not only_background(found)):
         tokens, reasons = floor, (Reason.PREFILL_FLOOR,)
     hidden = min(graph_room, most_tokens, _hidden_tokens(work, found)) if has_graph else 0
     return (tokens, reasons) if hidden <= tokens else (hidden, (*reasons, Reason.FILLS_LAUNCH))
 
 
-def _only_background(found: Sequence[Candidate]) -> bool:
-    return all(each.is_background for each in found)
-
-
-def may_wait(work: Work, found: Sequence[Candidate]) -> bool:
-    """Whether prompts may get nothing in this step for the sake of tokens that are due."""
-    if work.carried.decode_only_steps >= _most_decode_only_steps(found):
-        return False
-    urgent = [each for each in found if not each.is_background]
-    if not urgent:
-        return True
-    needed_s = sum([_prompt_seconds(work, each) for each in urgent])
-    return work.free_s + TTFT_RESERVE * needed_s < urgent[0].urgency[1]
-
-
-def _most_decode_only_steps(found: Sequence[Candidate]) -> int:
-    return STEPS_WITHOUT_BACKGROUND if _only_background(found) else STEPS_WITHOUT_URGENT
-
-
-def gathers(work: Work, found: Sequence[Candidate]) -> bool:
-    """Whether prompts that would all fit into this step better wait for others to share its launch.
-
-    A step with prefill that takes longer to launch than to compute delays everybody who decodes
-    by the difference. If these prompts wait one more step, those that come in
-    it make no launch of their own. All delays together are least where that is done as long as::
-
-        arrivals/s * seconds lost to a launch * (decodes + prompts) > prompts
-    """
-    if not work.decodes or not work.arrivals_per_s or not may_wait(work, found):
-        return False
-    prompts = len(found)
-    lost_s = _lost_to_launch_s(work, found)
-    return work.arrivals_per_s * lost_s * (work.decodes + prompts) > prompts
-
-
-def _lost_to_launch_s(work: Work, found: Sequence[Candidate]) -> float:
-    """How much longer a step with these prompts takes to launch than to compute."""
-    cost = work.step_time.mixed
-    prompts_s = sum([chunk_seconds(cost, *each[1:3]) for each in found])
-    tokens = work.decodes + sum([each.remaining_tokens for each in found])
-    launch_s = work.graph_launch_s if tokens <= work.graph_tokens else work.eager_launch_s
-    without_s = max(_decode_only_seconds(work), base_seconds(work))
-    return launch_s - without_s - prompts_s
-
-
-def is_launched_late(work: Work, target_s: float) -> bool:
-    """Whether any step with prefill would take longer than it may, for its launch alone."""
-    has_graph = work.graph_tokens > work.decodes
-    return has_graph and _launched_in_s(work, work.graph_launch_s) > target_s
-
-
 def _hidden_tokens(work: Work, found: Sequence[Candidate]) -> int:
     """Tokens that are computed while the step is launched, and make it no longer."""
-    left_s = _launched_in_s(work, work.graph_launch_s) - base_seconds(work)
+    left_s = launched_in_s(work, work.graph_launch_s) - base_seconds(work)
     computed_tokens = found[0].computed_tokens if found else 0
     return int(chunk_tokens(work.step_time.mixed, computed_tokens, left_s))
-
-
-def _prompt_seconds(work: Work, each: Candidate) -> float:
-    """How long the rest of a prompt takes beside tokens that keep their pace."""
-    cost = work.step_time.mixed
-    return slowdown(work) * chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
-
-
-def _launched_in_s(work: Work, launch_s: float) -> float:
-    """How long after the engine is free the launch of the step is over."""
-    return work.now_s + launch_s - work.free_s
 
 
 def _floor_tokens(work: Work, found: Sequence[Candidate], most_tokens: int) -> int:
@@ -161,44 +82,6 @@ def eager_is_faster(work: Work, tokens: int, graph_tokens: int) -> bool:
     return tokens * graph_s > graph_tokens * eager_s
 
 
-def _decodes_first(
-    work: Work, found: Sequence[Candidate], graph_tokens: int, most_tokens: int
-) -> bool:
-    """Whether a step without prefill now, and a large one after it, get on faster with prompts.
-
-    With a token more for everybody who decodes, the next step may take so much longer that a launch
-    without a graph is worth it. Otherwise somebody has always just begun, who leaves no time for
-    more than the largest graph in any step.
-    """
-    if work.carried.decode_only_steps or not work.due or graph_tokens <= 0:
-        return False
-    if work.program_decodes:
-        # Steps beside those are no larger than the largest graph, now and next.
-        return False
-    decode_s = _decode_only_seconds(work)
-    base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
-    left_s = min([each.due_s + each.tpot_s for each in work.due]) - work.free_s - decode_s
-    if work.tightest_ttft_s is not None:
-        left_s = min(left_s, longest_step_s(work, work.tightest_ttft_s))
-    if left_s < LAUNCH_RESERVE * work.eager_launch_s:
-        return False
-    fitting = chunk_tokens(work.step_time.mixed, found[0].computed_tokens, left_s - base_s)
-    tokens = min(fitting, most_tokens, sum([each.remaining_tokens for each in found]))
-    eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
-    graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
-    if not found[0].is_background and work.free_s + decode_s + eager_s > found[0].urgency[1]:
-        return False
-    return tokens * graph_s > GAIN * graph_tokens * (decode_s + eager_s)
-
-
-def _decode_only_seconds(work: Work) -> float:
-    """How long a step without prefill takes, its launch included."""
-    shape = StepShape(decodes=work.decodes, decode_context=work.decode_context)
-    has_graph = work.decodes <= work.graph_tokens
-    launch_s = work.decode_launch_s if has_graph else work.eager_launch_s
-    return max(launch_s, work.step_time.seconds(shape))
-
-
 def _launch_is_too_long(work: Work, target_s: float) -> bool:
     """Whether launching a step without a graph would take longer than the step may."""
-    return _launched_in_s(work, work.eager_launch_s) > target_s or target_s < work.eager_launch_s
+    return launched_in_s(work, work.eager_launch_s) > target_s or target_s < work.eager_launch_s

@@ -11,6 +11,7 @@ from headway_runtime.bench.hidden import HIDING
 from headway_runtime.bench.rivals.ablations import ABLATIONS, _replacing
 from headway_runtime.scheduling import (
     candidates,
+    decode_only,
     lateness,
     planner,
     prefill_budget,
@@ -35,7 +36,7 @@ from tests.unit.planned import BATCH, CEILINGS, CHAT, NOW, batch, chat, due
 
 MODULES = (
     *(candidates, decode_clock, lateness, pace, planner),
-    *(prefill_budget, reserve, slack, step_size),
+    *(decode_only, prefill_budget, reserve, slack, step_size),
 )
 
 

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from headway_runtime.scheduling.plan import StepPlan
-from headway_runtime.scheduling.planner import plan_step
-from headway_runtime.scheduling.reason import Reason
-from headway_runtime.scheduling.step_size import (
-    LEAST_FLOOR_TOKENS,
-    MOST_FLOOR_TOKENS,
+from headway_runtime.scheduling.decode_only import (
     STEPS_WITHOUT_BACKGROUND,
     STEPS_WITHOUT_URGENT,
 )
+from headway_runtime.scheduling.plan import StepPlan
+from headway_runtime.scheduling.planner import plan_step
+from headway_runtime.scheduling.reason import Reason
+from headway_runtime.scheduling.step_size import LEAST_FLOOR_TOKENS, MOST_FLOOR_TOKENS
 from headway_runtime.scheduling.timing.step_shape import StepShape, attention_pairs
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import (

@@ -22,6 +22,7 @@ from typing import Any
 from headway_runtime.bench.rivals.rival import Rival
 from headway_runtime.scheduling import (
     candidates,
+    decode_only,
     lateness,
     planner,
     reserve,
@@ -154,7 +155,7 @@ ABLATIONS: Mapping[str, Rival] = {
     "margin": Rival(_without_margin, _no_margin),
     "early": Rival(_without_early, _nothing_early),
     "launch": Rival(_seeing(_launched_at_once)),
-    "alternation": Rival(_replacing(step_size, GAIN=inf)),
+    "alternation": Rival(_replacing(decode_only, GAIN=inf)),
     "gather": Rival(_seeing(_nobody_comes)),
     "graph": Rival(_seeing(_without_graphs)),
     "share": Rival(_without_share),

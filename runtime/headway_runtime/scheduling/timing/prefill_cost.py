@@ -50,3 +50,8 @@ def slowdown(work: Work) -> float:
     step_s: float = min([each.tpot_s for each in work.due])
     tokens = max(_LEAST_TOKENS_A_STEP, chunk_tokens(cost, 0, step_s - base_seconds(work)))
     return max(1.0, step_s / tokens / cost.prefill_token_s)
+
+
+def launched_in_s(work: Work, launch_s: float) -> float:
+    """How long after the engine is free the launch of the step is over."""
+    return work.now_s + launch_s - work.free_s
