@@ -14,6 +14,7 @@ from typing import Any
 
 from headway_runtime.bench.arms import APPLIED_FILE, ARM_FILE, Arm, Seating, priorities
 from headway_runtime.bench.arms_file import replace_text
+from headway_runtime.bench.plan_figures import latest_record
 from headway_runtime.exchange import policy_file
 from headway_runtime.policy import Mode, Policy, Scope, Stamp, Tenant, TrafficClass, encode
 
@@ -72,10 +73,17 @@ class Engine:
         while True:
             knock()
             word = self._word()
-            if word["serial"] == serial:
+            is_seated = word["serial"] == serial
+            if is_seated and (not arm.is_planned or self._policy_serial() == serial):
                 return word
             if time.monotonic() > until_s:
-                raise EngineError(f"arm {arm.name} is not in force: the engine is never idle")
+                why = "it refuses the policy" if is_seated else "the engine is never idle"
+                raise EngineError(f"arm {arm.name} is not in force: {why}")
+
+    def _policy_serial(self) -> int | None:
+        """Number of the run whose policy the last step was planned under."""
+        record = latest_record(self.run_dir)
+        return None if record is None else record.counter
 
     def _word(self) -> dict[str, Any]:
         try:

@@ -145,7 +145,8 @@ def _workload(
     shares = [each.share for each in mix]
     streams = rng.choices(mix, weights=shares, k=len(arrivals))
     return Workload(
-        classes=tuple(each.traffic_class for each in mix),
+        # Streams may share a class, and no policy may name one twice.
+        classes=tuple(dict.fromkeys(each.traffic_class for each in mix)),
         requests=tuple(
             Request(
                 arrival_s=arrival_s,

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from aiohttp import web
 
 from headway_runtime.bench.arms import Seating
 from headway_runtime.bench.arms_file import ArmsFile
+from headway_runtime.exchange import policy_file, statistics_file
+from headway_runtime.exchange.statistics_file import StatisticsWriter
+from headway_runtime.exchange.statistics_record import Load
+from headway_runtime.policy import PolicyFormatError, decode
 from tests.unit.bench.fake_server import FakeServer
+from tests.unit.runtime.blocks import HEADER
+from tests.unit.runtime.engines import BLANK
 
 
 class FakeEngine(FakeServer):
-    """Takes arms as the real one does, and answers what a runner asks."""
+    """Takes arms and policies as the real one does, and answers what a runner asks."""
 
     def __init__(self, run_dir: Path) -> None:
         super().__init__()
+        self._run_dir = run_dir
+        self._statistics = StatisticsWriter(run_dir / statistics_file.file_name(0), HEADER)
+        self._steps = 0
         self.arms = ArmsFile(run_dir, "0.26.0", is_async=True)
         self.seated: list[Seating] = []
         self.resets = 0
@@ -27,7 +37,24 @@ class FakeEngine(FakeServer):
         if wanted is not None and wanted not in self.seated:
             self.seated.append(wanted)
             self.arms.applied(wanted)
+        self.step()
         return await super().complete(request)
+
+    def step(self) -> None:
+        """Record a step under the policy that was written, unless that is to be refused."""
+        path = self._run_dir / policy_file.FILE_NAME
+        try:
+            serial = decode(policy_file.read(path)).stamp.counter
+        except (FileNotFoundError, PolicyFormatError):
+            return
+        self._steps += 1
+        record = replace(BLANK, step=self._steps, counter=serial, step_ns_total=self._steps)
+        self._statistics.append(record)
+        self._statistics.write_load(Load(wall_time_ns=1, steps=self._steps, running=0, waiting=0))
+
+    def close(self) -> None:
+        """Release its files."""
+        self._statistics.close()
 
     async def reset(self, _: web.Request) -> web.Response:
         self.resets += 1
@@ -55,3 +82,4 @@ async def engine_on_a_free_port(run_dir: Path) -> AsyncIterator[FakeEngine]:
         yield engine
     finally:
         await runner.cleanup()
+        engine.close()

@@ -112,6 +112,18 @@ async def test_an_engine_that_is_never_idle_is_no_run(
         Engine(fake.url, tmp_path).seat(parse("static-64"), (INTERACTIVE,), 1, lambda: None)
 
 
+async def test_an_engine_that_refuses_the_policy_is_no_run(
+    fake: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.arms.applied(Seating(HEADWAY, 1))
+    seat = Engine(fake.url, tmp_path).seat
+    seat(HEADWAY, (INTERACTIVE,), 1, fake.step)
+    monkeypatch.setattr(engine, "_TIMEOUT_S", 0.0)
+    fake.arms.applied(Seating(HEADWAY, 2))
+    with pytest.raises(EngineError, match="refuses the policy"):
+        seat(HEADWAY, (INTERACTIVE, INTERACTIVE), 2, fake.step)
+
+
 def test_the_policy_of_a_run_holds_its_classes_and_nothing_tuned(tmp_path: Path) -> None:
     policy_file.write(tmp_path / "policy", policy((INTERACTIVE,), 9))
     read = decode(policy_file.read(tmp_path / "policy"))
@@ -127,7 +139,7 @@ async def test_tenants_are_told_apart_whoever_plans(
     tenants = (Tenant("acme"), Tenant("globex", 4))
     shed = replace(INTERACTIVE, when_unmet=WhenUnmet.SHED)
     fake.arms.applied(Seating(parse(arm), 7))
-    Engine(fake.url, tmp_path).seat(parse(arm), (shed,), 7, lambda: None, tenants)
+    Engine(fake.url, tmp_path).seat(parse(arm), (shed,), 7, fake.step, tenants)
     read = decode(policy_file.read(tmp_path / policy_file.FILE_NAME))
     assert (read.tenants, read.trust_headers) == (tenants, True)
     assert (read.mode, read.stamp.counter) == (mode, 7)

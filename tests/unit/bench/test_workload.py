@@ -93,6 +93,8 @@ def test_a_batch_share_is_one_of_tokens(share: float) -> None:
 def test_offline_requests_are_all_there_at_the_start() -> None:
     workload = offline_workload(mixes.without_objectives(), 40, seed=1)
     assert [each.arrival_s for each in workload.requests] == [0.0] * 40
+    # Two streams of one class, which a policy may name once.
+    assert workload.classes == (mixes.OFFLINE,)
 
 
 def request(prompt_tokens: int, seed: int = 1, *blocks: int) -> Request:
