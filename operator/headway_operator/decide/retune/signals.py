@@ -58,6 +58,8 @@ class Signals:
         budget_lowered: some pod at work runs with a token budget below its ceiling.
         batch_lowered: likewise its batch size.
         running_settled: no more requests run than at the beginning of the window, or few more.
+        planned: engines of all pods at work plan their steps, and keep TPOT targets by themselves
+            as long as they can be kept.
     """
 
     utilisation: float
@@ -80,6 +82,7 @@ class Signals:
     budget_lowered: bool
     batch_lowered: bool
     running_settled: bool
+    planned: bool
 
 
 def read_signals(
@@ -131,6 +134,7 @@ def read_signals(
         ttft_traffic=has_traffic(pods, with_ttft),
         budget_lowered=any(each.token_budget < each.token_budget_ceiling for each in at_work),
         batch_lowered=any(each.max_batch < each.max_batch_ceiling for each in at_work),
+        planned=bool(at_work) and all(each.planning for each in at_work),
     )
 
 

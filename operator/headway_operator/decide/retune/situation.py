@@ -9,7 +9,7 @@ from headway_operator.observe.tuning import OperatingPoint, Streaks
 
 MISSED = 1.0
 ROOM = 0.9
-"""Between these ratios of TPOT to its target nothing moves."""
+"""Between these ratios of TPOT to its target nothing moves, unless engines plan their steps."""
 
 AIM = 0.95
 """Where a change is meant to bring the worst TPOT: to where nothing moves."""
@@ -38,7 +38,21 @@ def tpot_missed(signals: Signals) -> bool:
 
 def tpot_room(signals: Signals) -> bool:
     """Whether every class gets its tokens well in time; also where nobody was promised any."""
-    return signals.tpot.ratio <= ROOM if signals.tpot else not signals.tpot_traffic
+    return _tpot_within(ROOM, signals)
+
+
+def budget_room(signals: Signals) -> bool:
+    """Whether TPOT leaves room for a larger token budget.
+
+    An engine that plans its steps spends all the time that a target leaves, so that its TPOT is
+    never far below: there, a target that is kept is room enough. More running requests are another
+    thing: each makes every step longer, whatever is planned.
+    """
+    return _tpot_within(MISSED if signals.planned else ROOM, signals)
+
+
+def _tpot_within(ratio: float, signals: Signals) -> bool:
+    return signals.tpot.ratio <= ratio if signals.tpot else not signals.tpot_traffic
 
 
 def ttft_missed(signals: Signals) -> bool:
@@ -100,7 +114,7 @@ def safe_budget(signals: Signals) -> float:
 def counted(streaks: Streaks, point: OperatingPoint, signals: Signals, bounds: Bounds) -> Streaks:
     """The streaks after another tick."""
     is_safe = safe_budget(signals) > bounds.token_budget(point)
-    room = tpot_room(signals) and (demand(point, signals, bounds) or is_safe)
+    room = budget_room(signals) and (demand(point, signals, bounds) or is_safe)
     starved = ttft_missed(signals) and signals.waiting > 0 and slots_taken(signals)
     return Streaks(
         tpot_missed=streak_after(streaks.tpot_missed, holds=tpot_missed(signals)),

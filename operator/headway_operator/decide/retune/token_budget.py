@@ -3,7 +3,8 @@
 A request that decodes gets one token a step, so TPOT is the length of steps, and that is what the
 budget bounds: too large, and tokens come late; too small, and throughput is given away. It follows
 the worst TPOT of any class, where 1.0 is exactly on target: down above 1.0, up below 0.9, and
-otherwise it stays.
+otherwise it stays. An engine that plans its steps keeps targets by itself, spending all the time
+that they leave; there the budget is a net for when it does not, and goes up whenever they are kept.
 
 With little to do, TPOT says nothing of what full steps would do to it. What was learned under load
 then stays, unless full steps would be short enough by any measure, as after a target was loosened.
@@ -69,8 +70,10 @@ def _lowered(
 
 
 def _raised(point: OperatingPoint, signals: Signals, worst: Worst, bounds: Bounds) -> Change | None:
-    # Steps grow at most in proportion to their tokens, so this cannot pass the aim.
-    factor = min(MOST_UP, AIM / worst.ratio) if worst.ratio > 0 else MOST_UP
+    factor = MOST_UP
+    if worst.ratio > 0 and not signals.planned:
+        # Steps grow at most in proportion to their tokens, so this cannot pass the aim.
+        factor = min(factor, AIM / worst.ratio)
     if not demand(point, signals, bounds):
         factor = min(factor, safe_budget(signals) / bounds.token_budget(point))
     return _scaled(point, factor, bounds, Reason.TPOT_KEPT, tpot_message(worst))

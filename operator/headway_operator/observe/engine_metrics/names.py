@@ -25,6 +25,7 @@ FIELDS = {
 OPTIONAL_FIELDS = {
     "token_load": "headway_token_load_ratio",
     "step_overhead": "headway_step_overhead_ratio",
+    "planning": "headway_active_engines",
 }
 """Likewise, but only there where an engine can tell them."""
 

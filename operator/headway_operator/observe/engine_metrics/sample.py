@@ -55,6 +55,7 @@ class EngineSample:
         max_batch_ceiling: batch size set at start.
         token_load: engine-seconds of work that requests bring a second; None where it is not told.
         step_overhead: share of its time that the engine's steps take whatever they hold.
+        planning: its engine processes whose steps are planned; None where it is not told.
         classes: by name.
     """
 
@@ -73,6 +74,7 @@ class EngineSample:
     max_batch_ceiling: float
     token_load: float | None = None
     step_overhead: float | None = None
+    planning: float | None = None
     classes: Mapping[str, ClassSample] = field(default_factory=dict)
 
 

@@ -35,6 +35,7 @@ class Situation:
         chat_requests: of class chat that end in a tick.
         chat_attained: share of them inside their objectives.
         preemptions: in a tick.
+        planned: its engine plans its steps.
     """
 
     utilisation: float = 0.5
@@ -49,6 +50,7 @@ class Situation:
     chat_attained: float = 1.0
     preemptions: float = 0.0
     pods: int = 1
+    planned: bool = False
 
 
 def history(situation: Situation, point: OperatingPoint, bounds: Bounds) -> History:
@@ -74,6 +76,7 @@ def history(situation: Situation, point: OperatingPoint, bounds: Bounds) -> Hist
             max_batch=slots,
             token_budget_ceiling=bounds.token_budget_cap,
             max_batch_ceiling=bounds.max_batch_cap,
+            planning=float(situation.planned),
             classes={
                 "chat": replace(
                     chat,

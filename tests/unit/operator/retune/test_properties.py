@@ -30,6 +30,7 @@ situations = st.builds(
     chat_attained=st.floats(0, 1),
     preemptions=st.sampled_from([0.0, 0.0, 3.0]),
     pods=st.integers(1, 3),
+    planned=st.booleans(),
 )
 all_bounds = st.builds(Bounds, st.integers(1, 20_000), st.integers(1, 2000))
 class_lists = st.sampled_from(

@@ -106,6 +106,27 @@ def test_budget_comes_back_while_there_is_work_and_tpot_has_room(
 
 
 @pytest.mark.parametrize(
+    ("tpot", "planned", "after"),
+    [(0.95, False, None), (0.95, True, 1100), (1.0, True, 1100), (1.01, True, 884)],
+)
+def test_where_steps_are_planned_a_target_that_is_kept_is_room(
+    tpot: Any, planned: Any, after: Any
+) -> None:
+    busy = Situation(tpot=tpot, waiting=3, planned=planned)
+    found = change(What.TOKEN_BUDGET, settled(token_budget=1000), busy)
+    assert (None if found is None else found.after) == after
+
+
+def test_one_engine_that_does_not_plan_its_steps_leaves_no_room_near_the_target() -> None:
+    tuning = settled(token_budget=1000)
+    seen = metrics(Situation(tpot=0.95, waiting=3, planned=True, pods=2), tuning.point)
+    stock = metrics(Situation(tpot=0.95, waiting=3), tuning.point).pods["pod-0"]
+    mixed = replace(seen, pods={**seen.pods, "pod-1": stock})
+    raised, left = (retune(tuning, each, CLASSES, BOUNDS).tuning.point for each in (seen, mixed))
+    assert (raised.token_budget, left.token_budget) == (1100, 1000)
+
+
+@pytest.mark.parametrize(
     "busy", [{"waiting": 1}, {"tokens_per_step": 800}, {"ttft": 0.91}], ids=str
 )
 def test_work_is_a_queue_full_steps_or_a_ttft_near_its_target(busy: Any) -> None:
