@@ -154,6 +154,16 @@ def asleep(declared: dict[str, Any] | None = None, **more: Any) -> World:
     return world
 
 
+def turned_over() -> World:
+    """One whose requests go to the activator, and whose pod is still there."""
+    world = World()
+    assert world.tick(3) == 1
+    assert world.points_to == ENGINES
+    while world.points_to == ENGINES:
+        assert world.tick() == 1
+    return world
+
+
 # --- to zero
 
 
@@ -169,22 +179,17 @@ def test_a_new_service_starts_a_pod_and_goes_to_zero_when_nobody_uses_it() -> No
 
 
 def test_requests_go_to_the_activator_for_a_while_before_pods_go() -> None:
-    world = World()
-    turned = None
+    world = turned_over()
+    turned = world.seconds
     while world.tick() > 0:
-        if world.points_to == ACTIVATOR:
-            turned = turned or world.seconds
+        assert world.points_to == ACTIVATOR
         assert world.plan is not None
-        # Quiet services are not looked at in each tick.
-        assert not (world.points_to == ACTIVATOR and world.plan.is_quiet)
-    assert turned is not None
+        assert not world.plan.is_quiet  # those are not looked at in each tick
     assert world.seconds - turned >= HANDOVER_SECONDS
 
 
 def test_a_request_that_comes_meanwhile_keeps_the_pods() -> None:
-    world = World()
-    while world.tick() > 0 and world.points_to != ACTIVATOR:
-        pass
+    world = turned_over()
     assert world.replicas == 1
     world.tokens += 1
     assert world.tick() == 1
@@ -223,9 +228,7 @@ def test_what_is_not_known_removes_nothing(unknown: str) -> None:
 
 
 def test_metrics_that_are_lost_while_requests_go_to_the_activator_turn_nothing_back() -> None:
-    world = World()
-    while world.tick() > 0 and world.points_to != ACTIVATOR:
-        pass
+    world = turned_over()
     world.tick()
     world.has_metrics = False
     assert world.tick(FOR_LONG) == 1
