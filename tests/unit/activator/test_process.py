@@ -99,6 +99,14 @@ async def metrics_of(session: aiohttp.ClientSession, settings: Settings) -> dict
     return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
 
 
+async def metric_becomes(
+    session: aiohttp.ClientSession, settings: Settings, name: str, value: str
+) -> None:
+    async with asyncio.timeout(30):
+        while (await metrics_of(session, settings)).get(f"headway_activator_{name}") != value:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+
+
 async def test_it_holds_until_the_engine_says_that_it_is_ready_and_ends_what_it_has_when_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -108,19 +116,12 @@ async def test_it_holds_until_the_engine_says_that_it_is_ready_and_ends_what_it_
         aiohttp.ClientSession() as session,
         running(engine, monkeypatch) as (settings, stop, task),
     ):
-        while not await metrics_of(session, settings):
-            await asyncio.sleep(0.01)
+        await metric_becomes(session, settings, "held_requests", "0.0")
         url = f"http://127.0.0.1:{settings.http_port}"
         asked = asyncio.create_task(post(session, url))
-        async with asyncio.timeout(30):
-            while (await metrics_of(session, settings))["headway_activator_held_requests"] != "1.0":
-                await asyncio.sleep(0.01)
+        await metric_becomes(session, settings, "held_requests", "1.0")
         engine.ready = 200
-        async with asyncio.timeout(30):
-            while (await metrics_of(session, settings))[
-                "headway_activator_passing_requests"
-            ] != "1.0":
-                await asyncio.sleep(0.01)
+        await metric_becomes(session, settings, "passing_requests", "1.0")
         stop.set()
         await asyncio.sleep(0.05)
         assert not task.done()
