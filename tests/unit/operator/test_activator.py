@@ -194,17 +194,14 @@ ACTIVATORS = {"ready": (READY,), "unready": (UNREADY,), "none": ()}
 ROUTERS = {"ready": (ROUTER_POD,), "none": ()}
 
 
-@given(
-    st.sampled_from([ENGINES, ROUTER, ACTIVATOR]),
-    st.sampled_from(sorted(PODS)),
-    st.sampled_from(sorted(ACTIVATORS)),
-    st.sampled_from(sorted(ROUTERS)),
-    st.booleans(),
-    st.booleans(),
-)
-def test_it_points_to_somebody_who_answers_where_anybody_does(  # noqa: PLR0913 - all that counts
-    before: str, engine: str, activator: str, router: str, leaving: bool, may_be_zero: bool
+WHO = st.tuples(*(st.sampled_from(sorted(each)) for each in (PODS, ACTIVATORS, ROUTERS)))
+
+
+@given(st.sampled_from([ENGINES, ROUTER, ACTIVATOR]), WHO, st.booleans(), st.booleans())
+def test_it_points_to_somebody_who_answers_where_anybody_does(
+    before: str, who: tuple[str, str, str], leaving: bool, may_be_zero: bool
 ) -> None:
+    engine, activator, router = who
     fields = BOTH if may_be_zero else spec(router={"enabled": True})
     start = snapshot(service(fields))
     children = {**start.children}
