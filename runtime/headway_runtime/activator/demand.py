@@ -17,7 +17,7 @@ class Demand:
 
     Attributes:
         held: requests that wait for an engine.
-        passing: requests that are with an engine.
+        passing: requests that are with an engine, without those that only look.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -52,8 +52,11 @@ class Demand:
                 self._changed()
 
     @contextlib.contextmanager
-    def passing_on(self) -> Iterator[None]:
-        """While a request is with an engine."""
+    def passing_on(self, *, looks: bool = False) -> Iterator[None]:
+        """While a request is with an engine; one that only looks does not count."""
+        if looks:
+            yield
+            return
         self.passing += 1
         if self.passing == 1:
             self._changed()

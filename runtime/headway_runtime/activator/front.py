@@ -97,7 +97,7 @@ class Front:
             return self._refuse(request, Refusal.TOO_LATE, why)
 
     async def _pass_on(self, request: web.Request, engine: str) -> web.StreamResponse:
-        with self.demand.passing_on():
+        with self.demand.passing_on(looks=not wakes(request.method, is_upgrade=False)):
             body = request.content if request.body_exists else None
             upstream = await ask_engine(self.session, request, engine, body)
             return await self._relay(request, upstream)

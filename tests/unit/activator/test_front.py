@@ -173,6 +173,21 @@ async def test_who_only_looks_starts_no_engine(
     assert (await front.told(session))["secondsSinceAsked"] is None
 
 
+async def test_who_only_looks_at_an_engine_does_not_use_it(
+    session: aiohttp.ClientSession, front: Activator, engine: Engine
+) -> None:
+    front.engines(engine)
+    engine.may_go_on.clear()
+    before = await front.told(session)
+    async with session.get(front.url + "/health") as response:
+        assert await response.content.readany() == b"0:"
+        assert await front.told(session) == before
+        engine.may_go_on.set()
+    asked = asyncio.create_task(post(session, front.url))
+    await asked
+    assert (await front.told(session))["version"] != before["version"]
+
+
 async def test_a_websocket_starts_an_engine_and_is_told_to_come_again(
     session: aiohttp.ClientSession, front: Activator
 ) -> None:
