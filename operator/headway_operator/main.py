@@ -222,6 +222,7 @@ class Operator:
 
     def stop(self) -> None:
         """Stop acting and hand the Lease back."""
+        self.demand_watch.watch(())
         for task in self.tasks:
             task.cancel()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable
 
 import aiohttp
@@ -76,10 +77,9 @@ class DemandWatch:
         url = f"http://{host}:{self._port}/v1/demand"
         try:
             async with self._open_session().get(url, params=question) as response:
-                if int(response.headers.get("Content-Length", "0")) > _MAX_ANSWER_BYTES:
-                    return None
-                answer = await response.json()
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+                text = await response.content.read(_MAX_ANSWER_BYTES)
+            answer = json.loads(text)
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return None
         return answer if isinstance(answer, dict) else None
 

@@ -120,8 +120,9 @@ class Front:
                 try:
                     with self.demand.passing_on():
                         body = bytes(place.body) if request.body_exists else None
-                        self.metrics.waited(self.clock() - began)
+                        waited = self.clock() - began
                         upstream = await ask_engine(self.session, request, engine, body)
+                        self.metrics.waited(waited)
                         return await self._relay(request, upstream)
                 except EngineUnreachableError:
                     self.engines.failed(engine)
