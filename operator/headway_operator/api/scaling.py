@@ -60,5 +60,7 @@ class Scaling(ApiModel):
         return self.min_replicas == 0
 
 
-IN_FULL = {"default": Scaling().model_dump(by_alias=True, mode="json", exclude_none=True)}
+IN_FULL = {
+    "default": {**Scaling().model_dump(by_alias=True, exclude={"activator"}), "activator": {}}
+}
 """The API server holds a default against its rules before it fills in fields."""
