@@ -67,13 +67,22 @@ def _is_used(sample: EngineSample, tokens_before: float | None) -> bool:
 def _all_tell(
     snapshot: Snapshot, pods: Iterable[PodRecord], samples: Mapping[str, EngineSample]
 ) -> bool:
-    """Whether what is known is all there is. Engines that run stock count nothing."""
+    """Whether what is known is all there is."""
     metrics = snapshot.metrics
     if metrics.source is None or metrics.missing:
         return False
-    reports = [snapshot.reports.get(pod.uid) for pod in pods]
-    counted = all(each is not None and each.asked and not each.stock_reason for each in reports)
     silent = [
         each for each in snapshot.activators if each.ready and each.uid not in snapshot.demands
     ]
-    return counted and not silent and all(pod.uid in samples for pod in pods)
+    return not silent and all(_counts(snapshot, each, samples.get(each.uid)) for each in pods)
+
+
+def _counts(snapshot: Snapshot, pod: PodRecord, sample: EngineSample | None) -> bool:
+    """Whether a pod's engine counts what it does: one that runs stock does not.
+
+    Without ceilings no engine process has told its sidecar anything, and all counts are 0.
+    """
+    report = snapshot.reports.get(pod.uid)
+    if sample is None or report is None or not report.asked:
+        return False
+    return not report.stock_reason and sample.max_batch_ceiling > 0

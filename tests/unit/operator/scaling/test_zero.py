@@ -57,6 +57,7 @@ class World:
         self.demand: Demand | None = NOBODY
         self.has_metrics = True
         self.stock = ""
+        self.ceiling = 64.0
         self.activators: tuple[PodRecord, ...] = (ACTIVATOR_POD,)
         self.started: dict[str, int] = {}
         self.snapshot = snapshot(service(self.fields), children={})
@@ -97,8 +98,12 @@ class World:
             for name in EngineSample.__dataclass_fields__
             if name not in {"at", "classes", "token_load", "step_overhead"}
         }
-        told = {**zeros, "running": float(self.running), "scheduled_tokens_total": self.tokens}
-        return EngineSample(at=self.now, token_load=0.0, step_overhead=0.0, **told)
+        told = {
+            "running": float(self.running),
+            "scheduled_tokens_total": self.tokens,
+            "max_batch_ceiling": self.ceiling,
+        }
+        return EngineSample(at=self.now, token_load=0.0, step_overhead=0.0, **(zeros | told))
 
     def look(self) -> Snapshot:
         pods = self.pods()
@@ -212,7 +217,7 @@ def test_while_it_is_used_pods_stay(used: str) -> None:
         assert world.tick() == 1
 
 
-@pytest.mark.parametrize("unknown", ["metrics", "activator", "demand", "stock"])
+@pytest.mark.parametrize("unknown", ["metrics", "activator", "demand", "stock", "statistics"])
 def test_what_is_not_known_removes_nothing(unknown: str) -> None:
     world = World()
     if unknown == "metrics":
@@ -221,6 +226,8 @@ def test_what_is_not_known_removes_nothing(unknown: str) -> None:
         world.activators = ()
     elif unknown == "demand":
         world.demand = None
+    elif unknown == "statistics":  # the sidecar has none of its engine
+        world.ceiling = 0.0
     else:
         world.stock = "NotSupported"
     assert world.tick(3 * FOR_LONG) == 1
