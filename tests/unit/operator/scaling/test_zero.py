@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, ENGINES
 from headway_operator.decide import Plan, decide
-from headway_operator.decide.scaling.zero import HANDOVER_SECONDS
 from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
 from headway_operator.observe.records import PodRecord
@@ -190,7 +189,7 @@ def test_requests_go_to_the_activator_for_a_while_before_pods_go() -> None:
         assert world.points_to == ACTIVATOR
         assert world.plan is not None
         assert not world.plan.is_quiet  # those are not looked at in each tick
-    assert world.seconds - turned >= HANDOVER_SECONDS
+    assert world.seconds - turned >= 10
 
 
 def test_a_request_that_comes_meanwhile_keeps_the_pods() -> None:
