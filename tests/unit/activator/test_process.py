@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -20,6 +24,7 @@ from headway_runtime.discovery import engine_watch
 from headway_runtime.discovery.engine_watch import EnginesAt
 from tests.unit.activator.serving import becomes, post
 
+RUNTIME = Path(__file__).parents[3] / "runtime"
 VARIABLES = {
     "HEADWAY_ENGINES_NAME": "demo-engines",
     "HEADWAY_ENGINE_PORT": "8000",
@@ -128,6 +133,54 @@ async def test_it_holds_until_the_engine_says_that_it_is_ready_and_ends_what_it_
         engine.may_answer.set()
         assert (await asked)[2] == b"answer"
         await becomes(task.done)
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nSECRET",
+        b"POST /v1/completions?q=SECRET HTTP/1.1\r\nHost: a\r\nContent-Length: SECRET\r\n\r\n",
+        b"SECRET\x00 HTTP/1.1\r\nSECRET\r\n\r\n",
+        b"GET /SECRET HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer SECRET\r\n\r\n",
+    ],
+)
+def test_nothing_of_a_request_is_logged(request_text: bytes) -> None:
+    http, control, metrics = free_ports()
+    ports = {"HTTP": http, "CONTROL": control, "METRICS": metrics}
+    variables = {
+        **VARIABLES,
+        **{f"HEADWAY_{name}_PORT": str(port) for name, port in ports.items()},
+        "HEADWAY_ENGINES_NAME": "localhost",
+        "HEADWAY_HELD_REQUESTS": "0",
+        "PYTHONPATH": str(RUNTIME),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "headway_runtime.activator"],
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as activator:
+        try:
+            status = answer_to(request_text, http).split(b" ")[1]
+        finally:
+            activator.terminate()
+            logged, _ = activator.communicate(timeout=30)
+    assert status in {b"400", b"503"}
+    assert b"SECRET" not in logged
+    assert activator.returncode == 0
+
+
+def answer_to(request_text: bytes, port: int) -> bytes:
+    """The first part of an answer, of a server that may still be starting."""
+    deadline = time.monotonic() + 30
+    while True:
+        with socket.socket() as connection:
+            connection.settimeout(30)
+            if connection.connect_ex(("127.0.0.1", port)) == 0:
+                connection.sendall(request_text)
+                return connection.recv(65_536)
+        assert time.monotonic() < deadline, "it does not listen"
+        time.sleep(0.02)
 
 
 def test_what_it_is_told() -> None:
