@@ -38,6 +38,9 @@ def rendered(document: dict[str, Any], options: argparse.Namespace) -> Iterator[
             public_keys=(),
             router_replicas=spec.router.replicas if spec.router.enabled else None,
             router_image=options.router_image,
+            activator_replicas=spec.scaling.activator.replicas
+            if spec.scaling.may_be_zero
+            else None,
         )
     )
 

@@ -40,6 +40,7 @@ from headway_operator.metrics import (
     SERVICES,
 )
 from headway_operator.observe.cluster import Cluster
+from headway_operator.observe.demand_watch import DemandWatch
 from headway_operator.observe.engine_metrics.collector import Collector
 from headway_operator.observe.engine_metrics.prometheus import Prometheus
 from headway_operator.observe.instant import Instant
@@ -79,6 +80,7 @@ class Operator:
         self.relist = Relist(self.cluster, everything, self.queue.add)
         self.sidecars = SidecarClient()
         self.leadership = Leadership(client, environment.namespace, identity, self.look_at_all)
+        self.demand_watch = DemandWatch(self.memory.demands, self.queue.add, time.time)
         self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
         self.prometheus = connect_prometheus(environment)
         self.collector = Collector(self.prometheus, self.sidecars, time.time)
@@ -138,6 +140,7 @@ class Operator:
             await asyncio.sleep(due - time.monotonic())
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
+            self.watch_demand()
             if self.leadership.epoch is not None:
                 await asyncio.gather(
                     self.collect(), self.poller.poll_due(self.cluster, time.monotonic())
@@ -148,6 +151,14 @@ class Operator:
             known, trouble = trouble, self.reload_keys()
             if trouble not in ("", known):
                 logger.error("%s. The keys stay as they were", trouble)
+
+    def watch_demand(self) -> None:
+        """Ask the activators there are, as long as this process leads."""
+        activators = self.cluster.activators
+        leads = self.leadership.epoch is not None
+        self.demand_watch.watch(
+            (key, pod) for key, pods in (activators.items() if leads else ()) for pod in pods
+        )
 
     async def collect(self) -> None:
         """Take in the newest metrics of all pods."""
@@ -211,6 +222,7 @@ class Operator:
 
     def stop(self) -> None:
         """Stop acting and hand the Lease back."""
+        self.demand_watch.watch(())
         for task in self.tasks:
             task.cancel()
 
@@ -232,6 +244,7 @@ class Operator:
                 liveness_endpoint=_LIVENESS_ENDPOINT,
             )
             self.stop()
+        await self.demand_watch.close()
         await self.sidecars.close()
         if self.prometheus is not None:
             await self.prometheus.close()

@@ -13,7 +13,7 @@ from typing import Any
 import kopf
 
 from headway_operator.api import GROUP, KIND, PLURAL, VERSION
-from headway_operator.api.labels import COMPONENT_LABEL, MANAGED_SELECTOR, ROUTER, SERVICE_LABEL
+from headway_operator.api.labels import COMPONENT_LABEL, MANAGED_SELECTOR, SERVICE_LABEL
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.trimming import child_record, pod_record, service_record
@@ -132,7 +132,7 @@ def _watch_pods(registry: kopf.OperatorRegistry, cluster: Cluster, listener: Lis
     async def pod_changed(event: kopf.RawEvent, labels: kopf.Labels, **_: Any) -> None:
         record = pod_record(event["object"])
         key = ServiceKey(record.namespace, labels.get(SERVICE_LABEL, ""))
-        pods = cluster.routers if labels.get(COMPONENT_LABEL) == ROUTER else cluster.pods
+        pods = cluster.pods_of(labels.get(COMPONENT_LABEL, ""))
         if event["type"] == "DELETED":
             pods.drop(record.uid)
         else:

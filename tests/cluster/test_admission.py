@@ -69,6 +69,13 @@ def test_defaults_are_visible_on_the_stored_object(operator: Cluster) -> None:
         "targetLoadPercent": 80,
         "forecastSeconds": 60,
         "stabilizationSeconds": 300,
+        "idleSeconds": 600,
+        "activator": {
+            "replicas": 2,
+            "maxHeldRequests": 100,
+            "maxHeldMebibytes": 64,
+            "holdSeconds": 600,
+        },
     }
     assert spec["router"] == {
         "enabled": False,

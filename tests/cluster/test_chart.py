@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from headway_operator.api.labels import (
+    ACTIVATOR,
     COMPONENT_LABEL,
     ENGINES,
     METRICS_PORT,
@@ -268,6 +269,14 @@ def test_routers_are_scraped_apart_from_engines(helm: Cluster) -> None:
     assert monitor["selector"] == of_component(ROUTER)
     endpoint = only(monitor["podMetricsEndpoints"])
     assert [each["targetLabel"] for each in endpoint["relabelings"]] == ["headway_router"]
+
+
+def test_activators_are_scraped_apart_too(helm: Cluster) -> None:
+    monitor = pod_monitors(helm)["headway-activators"]["spec"]
+    assert monitor["selector"] == of_component(ACTIVATOR)
+    endpoint = only(monitor["podMetricsEndpoints"])
+    assert [each["targetLabel"] for each in endpoint["relabelings"]] == ["headway_activator"]
+    assert endpoint["port"] == "metrics"
 
 
 def test_engine_pods_are_scraped_where_the_sidecar_exposes_metrics(helm: Cluster) -> None:

@@ -38,7 +38,7 @@ class Actor:
         """
         remembered = self.memory.of(snapshot.service)
         remembered.published, remembered.tuning = plan.published, plan.tuning
-        remembered.scaling = plan.scaling
+        remembered.scaling, remembered.idleness = plan.scaling, plan.idleness
         for change in plan.changes:
             RETUNES.labels(what=change.what).inc()
             logger.info("%s: %s", snapshot.service.key, change)

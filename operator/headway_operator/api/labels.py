@@ -45,6 +45,7 @@ DISCOVERY = "headway-discovery"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 ENGINES = "engine"
 ROUTER = "router"
+ACTIVATOR = "activator"
 """Values of the component label: whose pods, and whose objects, they are."""
 
 CHILD_KINDS = ("ConfigMap", "NetworkPolicy", "Service", "PodDisruptionBudget", "Deployment")
@@ -55,24 +56,34 @@ ROUTER_SLOTS = tuple(
 )
 """Slots of the objects that a service has besides, while it has a router."""
 
-CHILD_SLOTS = (*CHILD_KINDS, *ROUTER_SLOTS)
+ACTIVATOR_SLOTS = tuple(
+    f"{ACTIVATOR} {kind}" for kind in ("NetworkPolicy", "PodDisruptionBudget", "Deployment")
+)
+"""Slots of the objects that a service has besides, while it may have no pods."""
+
+ENGINES_SERVICE_SLOT = f"{ROUTER} Service"
+"""Slot of the headless Service by which routers and activators find engines; it was the router's
+alone once, and objects do not change their slot."""
+
+CHILD_SLOTS = (*CHILD_KINDS, *ROUTER_SLOTS, *ACTIVATOR_SLOTS)
 
 _SUFFIXES = {
     "ConfigMap": "-policy",
     # Headless: its name stands for the addresses of all engines.
-    f"{ROUTER} Service": "-engines",
-    **{slot: "-router" for slot in ROUTER_SLOTS if slot != f"{ROUTER} Service"},
+    ENGINES_SERVICE_SLOT: "-engines",
+    **{slot: "-router" for slot in ROUTER_SLOTS if slot != ENGINES_SERVICE_SLOT},
+    **dict.fromkeys(ACTIVATOR_SLOTS, "-activator"),
 }
 
 
 def slot_of(kind: str, name: str, labels: Mapping[str, str]) -> str:
-    """What an object is to its service: its kind, and whether it is the router's.
+    """What an object is to its service: its kind, and whether it is the router's or activator's.
 
     Labels can be changed by anybody; the name alone is ambiguous.
     """
-    slot = f"{ROUTER} {kind}"
-    is_routers = labels.get(COMPONENT_LABEL) == ROUTER and slot in ROUTER_SLOTS
-    return slot if is_routers and name.endswith(_SUFFIXES[slot]) else kind
+    slot = f"{labels.get(COMPONENT_LABEL)} {kind}"
+    is_one = slot in ROUTER_SLOTS or slot in ACTIVATOR_SLOTS
+    return slot if is_one and name.endswith(_SUFFIXES[slot]) else kind
 
 
 def kind_of(slot: str) -> str:

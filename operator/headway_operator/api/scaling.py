@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from headway_operator.api.activator import Activator
 from headway_operator.api.base import ApiModel, Rule, rules
 
 Replicas = Annotated[int, Field(ge=1, le=1000)]
@@ -28,8 +29,10 @@ class Scaling(ApiModel):
     `Operator`: Headway adds and removes pods by the work that requests bring, between minReplicas
     and maxReplicas; spec.replicas means nothing then and must stay as it is."""
 
-    min_replicas: Replicas = 1
-    """Least pods in mode Operator."""
+    min_replicas: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Least pods in mode Operator. 0, in either mode: a service that nobody uses has no pods. The
+    last ones go after idleSeconds (in mode External when replicas is 0); an activator holds the
+    requests that come then, and the operator starts a pod for them."""
 
     max_replicas: Replicas = 10
     """Most pods in mode Operator."""
@@ -44,6 +47,20 @@ class Scaling(ApiModel):
     stabilization_seconds: Annotated[int, Field(ge=0, le=86_400)] = 300
     """Pods are removed only when they were not needed for so long."""
 
+    idle_seconds: Annotated[int, Field(ge=30, le=604_800)] = 600
+    """How long engines must have had nothing to do before the last ones go. Only with minReplicas
+    0."""
 
-IN_FULL = {"default": Scaling().model_dump(by_alias=True)}
+    activator: Annotated[Activator, Field(json_schema_extra={"default": {}})] = Activator()
+    """Who answers while there is no engine. Only with minReplicas 0."""
+
+    @property
+    def may_be_zero(self) -> bool:
+        """Whether a service that nobody uses has no pods."""
+        return self.min_replicas == 0
+
+
+IN_FULL = {
+    "default": {**Scaling().model_dump(by_alias=True, exclude={"activator"}), "activator": {}}
+}
 """The API server holds a default against its rules before it fills in fields."""

@@ -15,7 +15,8 @@ class ConditionType(StrEnum):
 
     READY = "Ready"
     """Every wanted pod, made from the current spec, answers requests and has a policy; where the
-    operator adds pods for load, scaling.minReplicas of them."""
+    operator adds pods for load, scaling.minReplicas of them. Without any while nobody uses it
+    (reason Idle): the activator takes requests."""
     PROGRESSING = "Progressing"
     """Pods are being started or replaced."""
     MODEL_LOADED = "ModelLoaded"
@@ -28,6 +29,9 @@ class ConditionType(StrEnum):
     """More pods are needed than scaling.maxReplicas allows, or than can be started."""
     ROUTER_READY = "RouterReady"
     """A pod of the router is ready, and the Service points to it. Only where router.enabled."""
+    ACTIVATOR_READY = "ActivatorReady"
+    """A pod of the activator is ready, so that the service may have no engine. Only where
+    scaling.minReplicas is 0."""
     STALLED = "Stalled"
     """Something is wrong that will not heal by itself."""
 
@@ -37,7 +41,7 @@ class Condition(ApiModel):
 
     type: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
     """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited,
-    RouterReady or Stalled."""
+    RouterReady, ActivatorReady or Stalled."""
 
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
@@ -82,4 +86,4 @@ class InferenceServiceStatus(ApiModel):
         tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))
     ] = ()
     """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited,
-    RouterReady and Stalled."""
+    RouterReady, ActivatorReady and Stalled."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import APPLIED_HASH
+from headway_operator.decide.activator import activator_replicas
 from headway_operator.decide.ownership import lost_field
 from headway_operator.decide.plan import Application, Cause, slot_of_body
 from headway_operator.decide.router import router_replicas
@@ -37,6 +38,10 @@ def children_of(
         router_replicas=router_replicas(snapshot, spec),
         router_image=operator.router_image,
         router_applied=snapshot.router_rollout.template if snapshot.router_rollout else None,
+        activator_replicas=activator_replicas(snapshot, spec),
+        activator_applied=snapshot.activator_rollout.template
+        if snapshot.activator_rollout
+        else None,
     )
     # Rendering takes longer than everything else in a decision, and most decisions are made
     # about services that have not changed.

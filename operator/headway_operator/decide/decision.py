@@ -34,7 +34,7 @@ def decide(snapshot: Snapshot, now: Instant) -> Plan:
     """What is to be done about a service. The same snapshot always gives the same plan."""
     if snapshot.spec is None:
         facts = Facts(snapshot, None, snapshot.published, now)
-        kept = Scaled(0, snapshot.scaling)
+        kept = Scaled(0, snapshot.scaling, idleness=snapshot.idleness)
         return _plan(facts, (), Retuned(snapshot.tuning or Tuning(), ()), kept)
     return _decide(snapshot, snapshot.spec, now)
 
@@ -42,7 +42,7 @@ def decide(snapshot: Snapshot, now: Instant) -> Plan:
 def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Plan:
     scaled = decide_scaling(snapshot, spec, now)
     spec = spec.model_copy(update={"replicas": scaled.replicas})
-    target = decide_target(snapshot, spec)
+    target = decide_target(snapshot, spec, leaving=scaled.leaving)
     children = children_of(snapshot, spec, target)
     retuned = decide_tuning(snapshot, spec)
     published = snapshot.published
@@ -86,4 +86,5 @@ def _plan(
         tuning=retuned.tuning if retuned else None,
         changes=retuned.changes if retuned else (),
         scaling=scaled.memory,
+        idleness=scaled.idleness,
     )

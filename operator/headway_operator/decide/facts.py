@@ -88,7 +88,7 @@ def _least(spec: InferenceServiceSpec) -> int:
     """Pods that are added for load are no condition for what is served already."""
     if spec.scaling.mode == "External":
         return spec.replicas
-    return min(spec.replicas, spec.scaling.min_replicas)
+    return min(spec.replicas, max(1, spec.scaling.min_replicas))
 
 
 def _has_loaded(pod: PodRecord) -> bool:

@@ -13,7 +13,7 @@ from headway_operator.decide.verdict import Verdict
 
 _TOLD = (
     *(ConditionType.READY, ConditionType.POLICY_APPLIED, ConditionType.METRICS_AVAILABLE),
-    *(ConditionType.SCALING_LIMITED, ConditionType.ROUTER_READY),
+    *(ConditionType.SCALING_LIMITED, ConditionType.ROUTER_READY, ConditionType.ACTIVATOR_READY),
 )
 """The other conditions say the same in other words."""
 
@@ -48,7 +48,8 @@ def decide_scaling_notices(scaled: Scaled) -> Iterator[Notice]:
         return
     grows = scaled.replicas > scaled.before
     text = f"Replicas {scaled.before} -> {scaled.replicas}: {scaled.message}"
-    yield Notice(warning=False, reason="ScaledUp" if grows else "ScaledDown", message=text)
+    reason = scaled.reason or ("ScaledUp" if grows else "ScaledDown")
+    yield Notice(warning=False, reason=reason, message=text)
 
 
 def decide_router_notices(turned_to: str) -> Iterator[Notice]:

@@ -10,6 +10,7 @@ from typing import Any
 from headway_operator.api import InferenceServiceStatus
 from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
+from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.snapshot import PublishedPolicy
@@ -90,6 +91,7 @@ class Plan:
         tuning: how the engines are tuned; None while that is being found out.
         changes: what was retuned, each with its reason.
         scaling: how many pods were needed; None where others decide that.
+        idleness: how long the service was not used; None where it always has pods.
     """
 
     applications: tuple[Application, ...]
@@ -101,10 +103,12 @@ class Plan:
     tuning: Tuning | None = None
     changes: tuple[Change, ...] = ()
     scaling: Scaling | None = None
+    idleness: Idleness | None = None
 
     @property
     def is_quiet(self) -> bool:
         """Whether there was nothing to do, and nothing is tuned that may have to come back."""
         idle = not (self.applications or self.recipients or self.notices or self.changes)
         untuned = self.tuning is not None and self.tuning.point.is_as_declared
-        return idle and untuned and not self.status_changed
+        leaving = self.idleness is not None and self.idleness.handed_over is not None
+        return idle and untuned and not self.status_changed and not leaving

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headway_operator.decide.activator import activator_ready
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.obstacles import FUNDAMENTAL, broken, overdue
 from headway_operator.decide.verdict import Verdict, first
@@ -18,7 +19,7 @@ def ready(facts: Facts) -> Verdict:
 
 def model_loaded(facts: Facts) -> Verdict:
     """Whether the engines of all pods there must be have loaded the model."""
-    return first((*FUNDAMENTAL, _no_replicas, _all_loaded, broken, _loading), facts)
+    return first((*FUNDAMENTAL, _no_engine, _all_loaded, broken, _loading), facts)
 
 
 def progressing(facts: Facts) -> Verdict:
@@ -38,7 +39,20 @@ def _predecessor(facts: Facts) -> Verdict | None:
 def _no_replicas(facts: Facts) -> Verdict | None:
     if facts.wanted > 0:
         return None
-    return Verdict("False", "ScaledToZero", "spec.replicas is 0: nothing answers requests")
+    if facts.spec is None or not facts.spec.scaling.may_be_zero:
+        return Verdict("False", "ScaledToZero", "spec.replicas is 0: nothing answers requests")
+    activator = activator_ready(facts)
+    if activator is not None and activator.truth != "True":
+        return Verdict("False", activator.reason, activator.message)
+    text = (
+        "No pod runs, as nobody uses the service: the activator takes requests and has one started"
+    )
+    return Verdict("True", "Idle", text)
+
+
+def _no_engine(facts: Facts) -> Verdict | None:
+    verdict = _no_replicas(facts)
+    return None if verdict is None else Verdict("False", verdict.reason, verdict.message)
 
 
 def _all_ready(facts: Facts) -> Verdict | None:

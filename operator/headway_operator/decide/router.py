@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from headway_operator.api import InferenceServiceSpec
-from headway_operator.api.labels import ENGINES, ROUTER
+from headway_operator.api.labels import ACTIVATOR, ENGINES, ROUTER
+from headway_operator.decide.activator import is_activated
 from headway_operator.decide.facts import Facts
+from headway_operator.decide.pods import points_to, ready_pods
 from headway_operator.decide.verdict import Verdict
 from headway_operator.observe.classify import worst_problem
-from headway_operator.observe.records import PodRecord
 from headway_operator.observe.snapshot import Snapshot
 
 
-def decide_target(snapshot: Snapshot, spec: InferenceServiceSpec) -> str:
+def decide_target(snapshot: Snapshot, spec: InferenceServiceSpec, *, leaving: bool = False) -> str:
     """The component whose pods the Service selects.
 
-    The router as soon as one of its pods is ready. Without one the engines, unless nobody is
-    ready: then there is nothing to gain by a change.
+    The activator, if there is one, while no engine is ready or the last ones are leaving. Else the
+    router as soon as one of its pods is ready. Without one the engines, unless nobody is ready:
+    then there is nothing to gain by a change.
     """
+    if is_activated(snapshot, spec, leaving=leaving):
+        return ACTIVATOR
     if not spec.router.enabled:
         return ENGINES
-    if _ready(snapshot.routers):
+    if ready_pods(snapshot.routers):
         return ROUTER
-    if _points_to(snapshot) == ROUTER and not _ready(snapshot.pods):
+    if points_to(snapshot) == ROUTER and not ready_pods(snapshot.pods):
         return ROUTER
     return ENGINES
 
@@ -35,13 +39,16 @@ def router_replicas(snapshot: Snapshot, spec: InferenceServiceSpec) -> int | Non
     if spec.router.enabled:
         return spec.router.replicas
     is_made = f"{ROUTER} Deployment" in snapshot.children
-    return 0 if is_made and _points_to(snapshot) != ROUTER else None
+    return 0 if is_made and points_to(snapshot) != ROUTER else None
 
 
 def target_change(snapshot: Snapshot, target: str) -> str:
-    """What the Service points to from now on; empty when nothing changes, and for a new one."""
-    before = _points_to(snapshot)
-    return target if before and before != target else ""
+    """What the Service points to from now on; empty when nothing changes, and for a new one.
+
+    Empty too when the activator is concerned: that pods come and go is told.
+    """
+    before = points_to(snapshot)
+    return target if before and before != target and ACTIVATOR not in (before, target) else ""
 
 
 def router_ready(facts: Facts) -> Verdict | None:
@@ -49,23 +56,14 @@ def router_ready(facts: Facts) -> Verdict | None:
     if facts.spec is None or not facts.spec.router.enabled:
         return None
     snapshot, wanted = facts.snapshot, facts.spec.router.replicas
-    ready = _ready(snapshot.routers)
+    ready = ready_pods(snapshot.routers)
     if ready:
         return Verdict("True", "RouterReady", f"{min(ready, wanted)} of {wanted} router pods ready")
     problem = worst_problem(snapshot.router_rollout, snapshot.routers, facts.now.unix)
     if problem is not None:
         text = f"{problem.message}. Requests go to the engines directly"
         return Verdict("False", problem.reason, text, alarming=True)
-    if not _ready(snapshot.pods):
+    if not ready_pods(snapshot.pods):
         return Verdict("False", "NoEngineReady", "The router waits for an engine that is ready")
     text = "No router pod is ready yet: requests go to the engines directly"
     return Verdict("False", "RouterStarting", text)
-
-
-def _ready(pods: tuple[PodRecord, ...]) -> int:
-    return sum(pod.ready and not pod.deleting for pod in pods)
-
-
-def _points_to(snapshot: Snapshot) -> str:
-    service = snapshot.children.get("Service")
-    return service.points_to if service else ""

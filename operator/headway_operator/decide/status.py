@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headway_operator.api import Condition, ConditionType, InferenceServiceStatus
+from headway_operator.decide.activator import activator_ready
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.metrics_available import metrics_available
 from headway_operator.decide.policy_applied import holders, policy_applied, unacknowledged
@@ -17,6 +18,9 @@ from headway_operator.render.names import endpoint, selector_text
 
 _MAX_MESSAGE = 1024
 
+_OPTIONAL = (ConditionType.ROUTER_READY, ConditionType.ACTIVATOR_READY)
+"""Conditions that are only there while what they are about is to be."""
+
 
 def verdicts(facts: Facts) -> dict[ConditionType, Verdict]:
     """What holds now, by condition; one that cannot be told yet is missing."""
@@ -28,6 +32,7 @@ def verdicts(facts: Facts) -> dict[ConditionType, Verdict]:
         ConditionType.METRICS_AVAILABLE: metrics_available(facts),
         ConditionType.SCALING_LIMITED: scaling_limited(facts),
         ConditionType.ROUTER_READY: router_ready(facts),
+        ConditionType.ACTIVATOR_READY: activator_ready(facts),
         ConditionType.STALLED: stalled(facts),
     }
     return {kind: verdict for kind, verdict in found.items() if verdict is not None}
@@ -61,7 +66,7 @@ def _conditions(facts: Facts, found: Mapping[ConditionType, Verdict]) -> tuple[C
     conditions = []
     for kind in ConditionType:
         old = previous.get(kind)
-        if kind is ConditionType.ROUTER_READY and kind not in found and facts.spec is not None:
+        if kind in _OPTIONAL and kind not in found and facts.spec is not None:
             continue
         if kind not in found and old is not None:
             conditions.append(old)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from headway_operator.api.labels import ACTIVATOR, ROUTER
 from headway_operator.observe.records import ChildRecord, PodRecord, ServiceKey, ServiceRecord
 from headway_operator.observe.store import Store
 
@@ -20,11 +21,17 @@ class Cluster:
     """Of engines."""
     routers: Store[PodRecord] = field(default_factory=Store)
     """Pods of routers."""
+    activators: Store[PodRecord] = field(default_factory=Store)
+    """Pods of activators."""
 
     def service(self, key: ServiceKey) -> ServiceRecord | None:
         """The newest InferenceService of that name."""
         found = self.services.get(key, ())
         return max(found, key=lambda each: each.resource_version, default=None)
+
+    def pods_of(self, component: str) -> Store[PodRecord]:
+        """Pods of a component; those of an unknown one are taken for engines."""
+        return {ROUTER: self.routers, ACTIVATOR: self.activators}.get(component, self.pods)
 
     def uids(self) -> set[str]:
         """Uids of all objects."""
@@ -37,4 +44,4 @@ class Cluster:
 
     @property
     def _stores(self) -> tuple[_AnyStore, ...]:
-        return (self.services, self.children, self.pods, self.routers)
+        return (self.services, self.children, self.pods, self.routers, self.activators)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from headway_operator.api.labels import DISCOVERY, ENGINE, INSTALL, PREFLIGHT, ROUTER, SIDECAR
+from headway_operator.api.labels import (
+    ACTIVATOR,
+    DISCOVERY,
+    ENGINE,
+    INSTALL,
+    PREFLIGHT,
+    ROUTER,
+    SIDECAR,
+)
 from headway_operator.observe.preflight_problems import preflight_problem
 from headway_operator.observe.problems import STALLS_AFTER_RESTARTS, Problem, Tier, shown
 from headway_operator.observe.records import ContainerRecord, Terminated
@@ -33,6 +41,7 @@ _CRASHES = {
     INSTALL: ("RuntimeInstallFailed", "The installation of Headway's runtime"),
     SIDECAR: ("SidecarCrashed", "The sidecar"),
     ROUTER: ("RouterCrashed", "The router"),
+    ACTIVATOR: ("ActivatorCrashed", "The activator"),
     DISCOVERY: ("DiscoveryCrashed", "The discovery of engines"),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headway_operator.api.labels import CHILD_SLOTS
+from headway_operator.observe.demand import Demands
+from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
@@ -24,6 +26,7 @@ class ServiceMemory:
         published: the policy decided last.
         tuning: how its engines are tuned.
         scaling: how many pods it needed; None where others decide that.
+        idleness: how long it was not used; None where it always has pods.
         refusals: objects the API server did not take, by slot.
         memo: results of decisions about it.
     """
@@ -32,6 +35,7 @@ class ServiceMemory:
     published: PublishedPolicy | None = None
     tuning: Tuning | None = None
     scaling: Scaling | None = None
+    idleness: Idleness | None = None
     refusals: dict[str, Refusal] = field(default_factory=dict)
     memo: Memo = field(default_factory=Memo)
     _generation: int = -1
@@ -50,11 +54,13 @@ class Memory:
 
     Attributes:
         sidecars: what sidecars said.
+        demands: what activators told.
         services: InferenceServices as answered to our own writes.
         children: their objects as answered to our own writes.
     """
 
     sidecars: Sidecars = field(default_factory=Sidecars)
+    demands: Demands = field(default_factory=Demands)
     services: OwnWrites[ServiceRecord] = field(default_factory=OwnWrites)
     children: OwnWrites[ChildRecord] = field(default_factory=OwnWrites)
     _by_service: dict[ServiceKey, ServiceMemory] = field(default_factory=dict)

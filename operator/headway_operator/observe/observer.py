@@ -7,7 +7,13 @@ from enum import Enum, auto
 from typing import Protocol
 
 from headway_operator.api import InferenceServiceSpec
-from headway_operator.api.labels import CHILD_KINDS, CHILD_SLOTS
+from headway_operator.api.labels import (
+    ACTIVATOR_SLOTS,
+    CHILD_KINDS,
+    CHILD_SLOTS,
+    ENGINES_SERVICE_SLOT,
+    ROUTER_SLOTS,
+)
 from headway_operator.observe.classify import sorted_by_name
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
@@ -50,6 +56,7 @@ class Observer:
         children = await self._children(key, parsed.spec)
         owners = {child.slot: _owner(service.uid, child) for child in children}
         pods = tuple(sorted_by_name(self.cluster.pods.get(key, ())))
+        activators = tuple(sorted_by_name(self.cluster.activators.get(key, ())))
         return Snapshot(
             service=service,
             operator=operator,
@@ -60,12 +67,15 @@ class Observer:
             leftovers=_slots(owners, Owner.PREDECESSOR),
             pods=pods,
             routers=tuple(sorted_by_name(self.cluster.routers.get(key, ()))),
+            activators=activators,
+            demands=self.memory.demands.of(pod.uid for pod in activators),
             reports={pod.uid: self.memory.sidecars.report(pod.uid) for pod in pods},
             refusals=tuple(remembered.refusals.values()),
             published=remembered.published,
             metrics=self._metrics(pods),
             tuning=remembered.tuning,
             scaling=remembered.scaling,
+            idleness=remembered.idleness,
             memo=remembered.memo,
         )
 
@@ -77,15 +87,25 @@ class Observer:
         It may be somebody else's: without our label it is not watched, and must not be taken over.
         """
         watched = {child.slot: child for child in self.cluster.children.get(key, ())}
-        has_router = spec is not None and spec.router.enabled
+        expected = _expected_slots(spec)
         found = []
         for slot in CHILD_SLOTS:
             child = self.memory.children.latest((slot, key), watched.get(slot))
-            if child is None and (slot in CHILD_KINDS or has_router):
+            if child is None and slot in expected:
                 child = await self._reader.read_child(slot, key)
             if child is not None:
                 found.append(child)
         return found
+
+
+def _expected_slots(spec: InferenceServiceSpec | None) -> frozenset[str]:
+    """Slots that are to have an object."""
+    found = set(CHILD_KINDS)
+    if spec is not None and spec.router.enabled:
+        found.update(ROUTER_SLOTS)
+    if spec is not None and spec.scaling.may_be_zero:
+        found.update((*ACTIVATOR_SLOTS, ENGINES_SERVICE_SLOT))
+    return frozenset(found)
 
 
 class Owner(Enum):

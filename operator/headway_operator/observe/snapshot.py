@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headway_operator.api import InferenceServiceSpec
-from headway_operator.api.labels import ROUTER
+from headway_operator.api.labels import ACTIVATOR, ROUTER
+from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
+from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import (
     ChildRecord,
@@ -103,12 +105,15 @@ class Snapshot:
         leftovers: slots for which an object of a deleted service of our name is still there.
         pods: its engines' pods, old and new, in order of their names.
         routers: its router's pods, likewise.
+        activators: its activator's pods, likewise.
+        demands: what those told, by pod uid.
         reports: what their sidecars said, by pod uid.
         refusals: objects the API server does not take.
         published: the policy decided last in this term; None at first.
         metrics: of its pods.
         tuning: how its engines are tuned; None until that was found out in this term.
         scaling: how many pods it needed; None at first, and where others decide that.
+        idleness: how long it was not used; None at first, and where it always has pods.
         operator: facts about the operator itself.
         memo: results of earlier decisions; they save time and change nothing.
     """
@@ -122,12 +127,15 @@ class Snapshot:
     leftovers: tuple[str, ...] = ()
     pods: tuple[PodRecord, ...] = ()
     routers: tuple[PodRecord, ...] = ()
+    activators: tuple[PodRecord, ...] = ()
+    demands: Mapping[str, Demand] = field(default_factory=dict)
     reports: Mapping[str, SidecarReport] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     published: PublishedPolicy | None = None
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     tuning: Tuning | None = None
     scaling: Scaling | None = None
+    idleness: Idleness | None = None
     memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
     @property
@@ -139,6 +147,11 @@ class Snapshot:
     def router_rollout(self) -> RolloutRecord | None:
         """State of the router's Deployment; None while there is none."""
         return self._rollout(f"{ROUTER} Deployment")
+
+    @property
+    def activator_rollout(self) -> RolloutRecord | None:
+        """State of the activator's Deployment; None while there is none."""
+        return self._rollout(f"{ACTIVATOR} Deployment")
 
     def _rollout(self, slot: str) -> RolloutRecord | None:
         deployment = self.children.get(slot)

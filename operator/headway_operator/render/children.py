@@ -10,14 +10,16 @@ from types import MappingProxyType
 from typing import Any
 
 from headway_operator.api import API_VERSION, KIND, InferenceServiceSpec
-from headway_operator.api.labels import APPLIED_HASH, ENGINES, ROUTER, child_name
+from headway_operator.api.labels import ACTIVATOR, APPLIED_HASH, ENGINES, ROUTER, child_name
 from headway_operator.observe.records import AppliedTemplate
 from headway_operator.observe.snapshot import PublicKey
+from headway_operator.render.activator import activator_deployment_spec, activator_template
 from headway_operator.render.baseline import baseline_policy
 from headway_operator.render.deployment import deployment_spec, pod_template
 from headway_operator.render.hashing import content_hash
 from headway_operator.render.names import object_labels
 from headway_operator.render.network import (
+    activator_network_policy_spec,
     disruption_budget_spec,
     engines_service_spec,
     network_policy_spec,
@@ -26,6 +28,7 @@ from headway_operator.render.network import (
 )
 from headway_operator.render.router import router_deployment_spec, router_template
 from headway_operator.render.takeover import (
+    activator_inputs_hash,
     inputs_hash,
     kept_template,
     policy_version,
@@ -58,6 +61,8 @@ class Blueprint:
         router_replicas: pods of the router; None where nothing of it is rendered.
         router_image: image with vllm-router for a service that names none.
         router_applied: the router's pod template as it was last applied.
+        activator_replicas: pods of the activator; None where nothing of it is rendered.
+        activator_applied: the activator's pod template as it was last applied.
     """
 
     namespace: str
@@ -73,6 +78,8 @@ class Blueprint:
     router_replicas: int | None = None
     router_image: str = ""
     router_applied: AppliedTemplate | None = None
+    activator_replicas: int | None = None
+    activator_applied: AppliedTemplate | None = None
 
 
 def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
@@ -96,6 +103,7 @@ def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
             template_annotations(template, inputs),
         ),
         *_router_children(blueprint),
+        *_activator_children(blueprint),
     )
 
 
@@ -121,6 +129,25 @@ def _router_children(blueprint: Blueprint) -> Iterator[dict[str, Any]]:
     content = {"spec": router_deployment_spec(name, replicas, template)}
     annotations = template_annotations(template, inputs)
     yield _child(blueprint, "Deployment", content, annotations, component=ROUTER)
+
+
+def _activator_children(blueprint: Blueprint) -> Iterator[dict[str, Any]]:
+    name, spec, replicas = blueprint.name, blueprint.spec, blueprint.activator_replicas
+    if replicas is None:
+        return
+    if blueprint.router_replicas is None:
+        yield _child(blueprint, "Service", {"spec": engines_service_spec(name)}, component=ROUTER)
+    network_policy = activator_network_policy_spec(name, blueprint.operator_namespace)
+    budget = disruption_budget_spec(name, ACTIVATOR)
+    for kind, content in (("NetworkPolicy", network_policy), ("PodDisruptionBudget", budget)):
+        yield _child(blueprint, kind, {"spec": content}, component=ACTIVATOR)
+    inputs = activator_inputs_hash(name, blueprint.uid, spec)
+    template = kept_template(blueprint.activator_applied, inputs) or activator_template(
+        name, spec, runtime_image=spec.runtime.image or blueprint.runtime_image
+    )
+    content = {"spec": activator_deployment_spec(name, replicas, template)}
+    annotations = template_annotations(template, inputs)
+    yield _child(blueprint, "Deployment", content, annotations, component=ACTIVATOR)
 
 
 def _new_template(blueprint: Blueprint) -> dict[str, Any]:

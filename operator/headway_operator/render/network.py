@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway_operator.api.labels import (
+    ACTIVATOR,
     ENGINES,
     METRICS_PORT,
     POLICY_PORT,
@@ -31,10 +32,7 @@ def service_spec(service: str, points_to: str) -> dict[str, Any]:
 
 def network_policy_spec(service: str, operator_namespace: str) -> dict[str, Any]:
     """Only the operator reaches the policy port; everybody reaches requests and metrics."""
-    operator = {
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": operator_namespace}},
-        "podSelector": {"matchLabels": _OPERATOR_LABELS},
-    }
+    operator = _operator(operator_namespace)
     return {
         "podSelector": {"matchLabels": selector_labels(service)},
         "policyTypes": ["Ingress"],
@@ -64,16 +62,27 @@ def router_network_policy_spec(service: str) -> dict[str, Any]:
     Its list of engines can be changed by whoever reaches its port: what must not happen is that a
     request goes anywhere else.
     """
-    engines = {"podSelector": {"matchLabels": selector_labels(service)}}
-    names = [{"port": port, "protocol": kind} for port in _DNS_PORTS for kind in ("TCP", "UDP")]
     return {
         "podSelector": {"matchLabels": selector_labels(service, ROUTER)},
         "policyTypes": ["Egress", "Ingress"],
         "ingress": [{"ports": [_port(HTTP_PORT), _port(ROUTER_METRICS_PORT)]}],
-        "egress": [
-            {"to": [engines], "ports": [_port(HTTP_PORT), _port(METRICS_PORT)]},
-            {"ports": names},
+        "egress": _to_engines(service),
+    }
+
+
+def activator_network_policy_spec(service: str, operator_namespace: str) -> dict[str, Any]:
+    """The activator reaches the engines of its service and name servers, and nobody else.
+
+    Only the operator reaches the port on which it tells of requests.
+    """
+    return {
+        "podSelector": {"matchLabels": selector_labels(service, ACTIVATOR)},
+        "policyTypes": ["Egress", "Ingress"],
+        "ingress": [
+            {"ports": [_port(HTTP_PORT), _port(METRICS_PORT)]},
+            {"from": [_operator(operator_namespace)], "ports": [_port(POLICY_PORT)]},
         ],
+        "egress": _to_engines(service),
     }
 
 
@@ -84,6 +93,22 @@ def disruption_budget_spec(service: str, component: str = ENGINES) -> dict[str, 
         "selector": {"matchLabels": selector_labels(service, component)},
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
+
+
+def _operator(namespace: str) -> dict[str, Any]:
+    return {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "podSelector": {"matchLabels": _OPERATOR_LABELS},
+    }
+
+
+def _to_engines(service: str) -> list[dict[str, Any]]:
+    engines = {"podSelector": {"matchLabels": selector_labels(service)}}
+    names = [{"port": port, "protocol": kind} for port in _DNS_PORTS for kind in ("TCP", "UDP")]
+    return [
+        {"to": [engines], "ports": [_port(HTTP_PORT), _port(METRICS_PORT)]},
+        {"ports": names},
+    ]
 
 
 def _port(port: int) -> dict[str, Any]:

@@ -55,11 +55,18 @@ def router_template(
 
 def router_deployment_spec(service: str, replicas: int, template: dict[str, Any]) -> dict[str, Any]:
     """The Deployment's spec around a pod template."""
+    return tool_deployment_spec(service, ROUTER, replicas, template)
+
+
+def tool_deployment_spec(
+    service: str, component: str, replicas: int, template: dict[str, Any]
+) -> dict[str, Any]:
+    """The Deployment's spec of what stands in front of engines."""
     return {
         "replicas": replicas,
         "revisionHistoryLimit": 3,
         "progressDeadlineSeconds": _PROGRESS_DEADLINE_SECONDS,
-        "selector": {"matchLabels": selector_labels(service, ROUTER)},
+        "selector": {"matchLabels": selector_labels(service, component)},
         "strategy": {
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
@@ -74,7 +81,7 @@ def _pod_spec(
     router = spec.router
     return present(
         {
-            "affinity": {"podAntiAffinity": _apart(service)},
+            "affinity": {"podAntiAffinity": apart(service, ROUTER)},
             "automountServiceAccountToken": False,
             "containers": [_router_container(spec, image)],
             "enableServiceLinks": False,
@@ -91,10 +98,10 @@ def _pod_spec(
     )
 
 
-def _apart(service: str) -> dict[str, Any]:
+def apart(service: str, component: str) -> dict[str, Any]:
     """On different nodes where there are some: a node that dies must not take all of them."""
     term = {
-        "labelSelector": {"matchLabels": selector_labels(service, ROUTER)},
+        "labelSelector": {"matchLabels": selector_labels(service, component)},
         "topologyKey": "kubernetes.io/hostname",
     }
     return {

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from headway_operator.api import InferenceServiceSpec
+from headway_operator.api.activator import Activator
 from headway_operator.api.labels import APPLIED_TEMPLATE, TEMPLATE_INPUTS, TEMPLATE_LABEL
 from headway_operator.api.router import Router
 from headway_operator.observe.records import AppliedTemplate
@@ -34,11 +35,24 @@ def router_inputs_hash(service: str, service_uid: str, spec: InferenceServiceSpe
     """The same for a router's pod template."""
     like_any = {"enabled": True, "replicas": Router().replicas}
     router = spec.router.model_copy(update=like_any)
+    parts = [part.to_kubernetes() for part in (router, spec.runtime)]
+    return content_hash([service, service_uid, *parts, *_shared_inputs(spec)])
+
+
+def activator_inputs_hash(service: str, service_uid: str, spec: InferenceServiceSpec) -> str:
+    """The same for an activator's pod template."""
+    like_any = {"replicas": Activator().replicas}
+    activator = spec.scaling.activator.model_copy(update=like_any)
+    parts = [part.to_kubernetes() for part in (activator, spec.runtime)]
+    told = [spec.model.served_name, spec.scaling.forecast_seconds]
+    return content_hash([service, service_uid, *parts, *told, *_shared_inputs(spec)])
+
+
+def _shared_inputs(spec: InferenceServiceSpec) -> list[Any]:
+    """What pods in front of engines take over from the engines'."""
     engine = spec.engine
     security = [engine.pod_security, engine.run_as_user, engine.fs_group]
-    secrets = [each.to_kubernetes() for each in engine.image_pull_secrets]
-    parts = [part.to_kubernetes() for part in (router, spec.runtime)]
-    return content_hash([service, service_uid, *parts, security, secrets])
+    return [security, [each.to_kubernetes() for each in engine.image_pull_secrets]]
 
 
 def kept_template(applied: AppliedTemplate | None, inputs: str) -> dict[str, Any] | None:

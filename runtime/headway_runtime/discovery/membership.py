@@ -48,6 +48,11 @@ class Membership:
     _takes_requests: dict[str, bool] = field(default_factory=dict)
     _silences: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def taking_requests(self) -> frozenset[str]:
+        """URLs of the engines that take requests."""
+        return frozenset(url for url, takes in self._takes_requests.items() if takes)
+
     def found(self, candidates: Iterable[str]) -> None:
         """These are all engines there are."""
         self.candidates = frozenset(candidates)

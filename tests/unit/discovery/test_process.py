@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from headway_runtime.discovery import __main__ as process
+from headway_runtime.discovery import engine_watch
 from headway_runtime.discovery.addresses import addresses_of, url_of
 from headway_runtime.discovery.membership import Answer
 from headway_runtime.discovery.probing import ask
@@ -101,7 +102,7 @@ async def test_a_router_gets_the_engines_that_take_requests(
     async def resolved(_name: str) -> frozenset[str]:
         return frozenset({"127.0.0.1"})
 
-    monkeypatch.setattr(process, "addresses_of", resolved)
+    monkeypatch.setattr(engine_watch, "addresses_of", resolved)
     async with running(router, engine):
         await becomes(lambda: router.urls == [engine.url])
         engine.status["/readyz"] = 503  # it is being stopped; its server goes on
@@ -126,8 +127,8 @@ async def test_a_name_that_cannot_be_resolved_changes_nothing(
         asked.set()
         return answers[0]
 
-    monkeypatch.setattr(process, "addresses_of", resolved)
-    monkeypatch.setattr(process, "RESOLVE_SECONDS", 0.01)
+    monkeypatch.setattr(engine_watch, "addresses_of", resolved)
+    monkeypatch.setattr(engine_watch, "RESOLVE_SECONDS", 0.01)
     async with running(router, engine):
         await becomes(lambda: router.urls == [engine.url])
         answers[0] = None

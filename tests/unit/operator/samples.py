@@ -73,6 +73,9 @@ def blueprint(fields: Mapping[str, Any] | None = None, *, generation: int = 1) -
         public_keys=OPERATOR.public_keys,
         router_replicas=declared.router.replicas if declared.router.enabled else None,
         router_image=OPERATOR.router_image,
+        activator_replicas=declared.scaling.activator.replicas
+        if declared.scaling.may_be_zero
+        else None,
     )
 
 

@@ -390,7 +390,7 @@ def records() -> list[Any]:
 async def test_engines_and_routers_are_told_apart() -> None:
     found = await observing(FakeCluster(), ON, *records()).snapshot(DEMO, OPERATOR)
     assert found is not None
-    assert set(found.children) == set(CHILD_SLOTS)
+    assert set(found.children) == {*CHILD_KINDS, *ROUTER_SLOTS}
     assert [each.name for each in found.pods] == ["demo-1"]
     assert [each.name for each in found.routers] == ["demo-router-1"]
     assert isinstance(found.router_rollout, RolloutRecord)
@@ -415,7 +415,7 @@ async def test_without_a_router_nobody_asks_for_its_objects() -> None:
 async def test_a_router_that_was_turned_off_is_still_known() -> None:
     found = await observing(FakeCluster(), OFF, *records()).snapshot(DEMO, OPERATOR)
     assert found is not None
-    assert set(found.children) == set(CHILD_SLOTS)
+    assert set(found.children) == {*CHILD_KINDS, *ROUTER_SLOTS}
 
 
 async def test_the_engines_of_a_service_called_router_are_somebody_elses() -> None:

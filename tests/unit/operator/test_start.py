@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.environment import Environment, EnvironmentVariableError
 from headway_operator.main import Operator
+from headway_operator.observe.records import ServiceKey
 from headway_operator.watching import watch_settings
 from tests.unit.operator.fakes import FakeCluster
-from tests.unit.operator.samples import spec
+from tests.unit.operator.samples import pod, spec
 
 VARIABLES = {
     "HEADWAY_NAMESPACE": "headway-system",
@@ -86,14 +90,36 @@ logging.getLogger("headway_operator.main").info("of interest")
     ]
 
 
-async def test_operator_with_a_dead_watch_is_not_alive(tmp_path: Path) -> None:
+@pytest.fixture
+async def operator(tmp_path: Path) -> Operator:
     (tmp_path / CURRENT).write_bytes(
         Ed25519PrivateKey.generate().private_bytes(
             Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
         )
     )
     environment = Environment.read(VARIABLES)
-    operator = Operator(environment, FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
+    return Operator(environment, FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
+
+
+async def test_an_operator_that_does_not_lead_or_stops_asks_no_activator(
+    operator: Operator,
+) -> None:
+    before = asyncio.all_tasks()
+    activator = replace(pod("demo-activator-1", ready=True), ip="192.0.2.1")
+    operator.cluster.activators.put(ServiceKey("team", "demo"), activator)
+    operator.watch_demand()
+    assert asyncio.all_tasks() == before
+    operator.leadership._valid_until = math.inf
+    operator.watch_demand()
+    (asking,) = asyncio.all_tasks() - before
+    # kopf waits for tasks that were started while it ran.
+    operator.stop()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert asking.cancelled()
+    await operator.demand_watch.close()
+
+
+async def test_operator_with_a_dead_watch_is_not_alive(operator: Operator) -> None:
     operator.check()
     operator.relist.overlooked = 2
     with pytest.raises(RuntimeError, match="do not show 2 objects"):

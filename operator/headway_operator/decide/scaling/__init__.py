@@ -1,5 +1,6 @@
 """How many pods a service gets. Pure: what is asked of its engines -> replicas with a reason."""
 
-from headway_operator.decide.scaling.scaling import Scaled, decide_scaling
+from headway_operator.decide.scaling.decision import decide_scaling
+from headway_operator.decide.scaling.scaled import Scaled
 
 __all__ = ["Scaled", "decide_scaling"]

@@ -8,7 +8,7 @@ not known removes nothing: without metrics, or with those of some pods missing, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.scaling import Scaling as ScalingSpec
@@ -31,6 +31,7 @@ from headway_operator.decide.scaling.replicas import (
     most_at_once,
     most_needed,
 )
+from headway_operator.decide.scaling.scaled import Scaled
 from headway_operator.decide.tuning import targets_of
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
@@ -40,30 +41,9 @@ TICKS_TO_RISE = 2
 """More pods must be needed in so many ticks in a row: arrivals come in clusters by chance."""
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """What a tick came to.
-
-    Attributes:
-        replicas: pods to run.
-        memory: what is remembered from now on; None where others decide.
-        before: pods until now, if that is another number.
-        message: why there are more or fewer; empty where there are not.
-        wanted: pods without the user's bounds; None where nothing says how many.
-    """
-
-    replicas: int
-    memory: Scaling | None = None
-    before: int | None = None
-    message: str = ""
-    wanted: int | None = None
-
-
-def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
-    """How many pods a service gets, and why."""
-    if spec.scaling.mode == "External":
-        return Scaled(spec.replicas)
-    memory = _remembered(snapshot, spec, now)
+def scale_by_load(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
+    """How many pods a service gets, and why: at least one."""
+    memory = remembered(snapshot, spec, now)
     demand = _news(snapshot, memory)
     if demand is None:
         return _within_bounds(spec.scaling, memory, memory, None, "")
@@ -143,12 +123,15 @@ def _misses(
     return all_there and is_filled and misses(snapshot.metrics, targets_of(spec))
 
 
-def _remembered(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaling:
+def remembered(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaling:
     """What is remembered in this term; at its beginning the Deployment says how many pods run."""
     memory, epoch = snapshot.scaling, snapshot.operator.epoch
     if memory is not None and memory.epoch == epoch:
         return memory
     replicas = snapshot.rollout.wanted if snapshot.rollout else spec.scaling.min_replicas
+    if spec.scaling.may_be_zero:
+        # That there are none, and when there are some again, is not decided by load.
+        replicas = max(1, replicas)
     return Scaling(replicas, since=now.unix, epoch=epoch)
 
 
@@ -166,7 +149,7 @@ def _within_bounds(
     scaling: ScalingSpec, before: Scaling, known: Scaling, wanted: int | None, why: str
 ) -> Scaled:
     """What is wanted, as far as the user allows it."""
-    least, most = scaling.min_replicas, scaling.max_replicas
+    least, most = max(1, scaling.min_replicas), scaling.max_replicas
     replicas = min(max(known.replicas if wanted is None else wanted, least), most)
     if replicas == before.replicas:
         return Scaled(replicas, known, wanted=wanted)

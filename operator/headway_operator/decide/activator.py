@@ -1,0 +1,58 @@
+"""How many pods the activator has, when the Service points to it, and the condition of it."""
+
+from __future__ import annotations
+
+from headway_operator.api import InferenceServiceSpec
+from headway_operator.api.labels import ACTIVATOR
+from headway_operator.decide.facts import Facts
+from headway_operator.decide.pods import points_to, ready_pods
+from headway_operator.decide.verdict import Verdict
+from headway_operator.observe.classify import worst_problem
+from headway_operator.observe.snapshot import Snapshot
+
+
+def is_activated(snapshot: Snapshot, spec: InferenceServiceSpec, *, leaving: bool) -> bool:
+    """Whether the Service points to the activator.
+
+    It does while no engine is ready, and before the last ones go, so that requests come to it first
+    and the engines have none that they do not know of.
+
+    Args:
+        snapshot: the service as it is.
+        spec: its spec.
+        leaving: its engines go, because nobody uses them.
+    """
+    if not ready_pods(snapshot.pods) and points_to(snapshot) == ACTIVATOR:
+        return True  # also while its pods are not ready: nobody else is
+    if not spec.scaling.may_be_zero or not ready_pods(snapshot.activators):
+        return False
+    return leaving or not ready_pods(snapshot.pods)
+
+
+def activator_replicas(snapshot: Snapshot, spec: InferenceServiceSpec) -> int | None:
+    """Pods that the activator is to have; None where its objects are left as they are.
+
+    One that is turned off loses its pods when the Service points elsewhere, as a router does.
+    """
+    if spec.scaling.may_be_zero:
+        return spec.scaling.activator.replicas
+    if f"{ACTIVATOR} Deployment" not in snapshot.children:
+        return None
+    return spec.scaling.activator.replicas if points_to(snapshot) == ACTIVATOR else 0
+
+
+def activator_ready(facts: Facts) -> Verdict | None:
+    """Whether there is somebody to answer without an engine; None where there always is one."""
+    if facts.spec is None or not facts.spec.scaling.may_be_zero:
+        return None
+    snapshot, wanted = facts.snapshot, facts.spec.scaling.activator.replicas
+    ready = ready_pods(snapshot.activators)
+    if ready:
+        text = f"{min(ready, wanted)} of {wanted} activator pods ready"
+        return Verdict("True", "ActivatorReady", text)
+    text = "Engines stay until it is, also when nobody uses them"
+    problem = worst_problem(snapshot.activator_rollout, snapshot.activators, facts.now.unix)
+    if problem is not None:
+        text = f"{problem.message}. {text}"
+        return Verdict("False", problem.reason, text, alarming=True)
+    return Verdict("False", "ActivatorStarting", f"No activator pod is ready yet. {text}")

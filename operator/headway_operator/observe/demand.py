@@ -1,0 +1,57 @@
+"""What activators tell: whether anybody asks for a service that has no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MOST = 10**9
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one activator told last.
+
+    Attributes:
+        held: requests that wait for an engine.
+        passing: requests that it passes on.
+        asked_at: when a request came last that no engine could take, as Unix time in seconds; None
+            where none has come yet.
+    """
+
+    held: int
+    passing: int
+    asked_at: float | None
+
+
+def parse_demand(answer: Mapping[str, Any], now: float) -> Demand | None:
+    """Read an answer that came now (Unix time in seconds); None for what no activator tells."""
+    counts = [answer.get("held"), answer.get("passing")]
+    since = answer.get("secondsSinceAsked")
+    if not all(isinstance(each, int) and 0 <= each <= _MOST for each in counts):
+        return None
+    if since is not None and not (isinstance(since, (int, float)) and 0 <= since <= _MOST):
+        return None
+    asked_at = None if since is None else now - since
+    return Demand(int(counts[0] or 0), int(counts[1] or 0), asked_at)
+
+
+class Demands:
+    """What activators told last, by pod uid, kept between reconciliations."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Demand] = {}
+
+    def of(self, pod_uids: Iterable[str]) -> dict[str, Demand]:
+        """Of these pods, as far as they have told."""
+        return {uid: self._told[uid] for uid in pod_uids if uid in self._told}
+
+    def told(self, pod_uid: str, demand: Demand | None) -> bool:
+        """Note what a pod told; None when it did not answer. Returns whether that is news."""
+        before = self._told.get(pod_uid)
+        if demand is None:
+            self._told.pop(pod_uid, None)
+        else:
+            self._told[pod_uid] = demand
+        return before != demand

@@ -1,0 +1,443 @@
+"""To zero and back, tick after tick, with whatever is known of engines and activators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway_operator.api import InferenceServiceSpec
+from headway_operator.api.labels import ACTIVATOR, ENGINES
+from headway_operator.decide import Plan, decide
+from headway_operator.observe.demand import Demand
+from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
+from headway_operator.observe.records import PodRecord
+from headway_operator.observe.sidecars import SidecarReport
+from headway_operator.observe.snapshot import Snapshot
+from tests.unit.operator.samples import (
+    carried_out,
+    condition,
+    later,
+    loading_pod,
+    pod,
+    ready_pod,
+    service,
+    snapshot,
+    spec,
+    template_of,
+    waiting,
+)
+
+TICK_SECONDS = 5
+IDLE_SECONDS = 60
+SCALING = {"mode": "Operator", "minReplicas": 0, "maxReplicas": 4, "idleSeconds": IDLE_SECONDS}
+EXTERNAL = {**SCALING, "mode": "External"}
+FOR_LONG = 2 * IDLE_SECONDS // TICK_SECONDS
+NOBODY = Demand(held=0, passing=0, asked_at=None)
+ACTIVATOR_POD = pod("demo-activator-1", template="activator", ready=True)
+
+
+def fields(scaling: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return spec(scaling=SCALING if scaling is None else scaling, **more)
+
+
+class World:
+    """A service, its pods as soon as they are decided on, and what is known of them."""
+
+    def __init__(self, declared: dict[str, Any] | None = None, *, starts: int = 0) -> None:
+        self.fields = declared or fields()
+        self.starts = starts
+        self.seconds = 0
+        self.tokens = 100.0
+        self.running = 0
+        self.demand: Demand | None = NOBODY
+        self.has_metrics = True
+        self.stock = ""
+        self.ceiling = 64.0
+        self.activators: tuple[PodRecord, ...] = (ACTIVATOR_POD,)
+        self.started: dict[str, int] = {}
+        self.snapshot = snapshot(service(self.fields), children={})
+        self.plan: Plan | None = None
+        self.events: list[tuple[str, str]] = []
+        self.collection = 0
+
+    @property
+    def replicas(self) -> int:
+        rollout = self.snapshot.rollout
+        assert rollout is not None
+        return rollout.wanted
+
+    @property
+    def points_to(self) -> str:
+        return self.snapshot.children["Service"].points_to
+
+    @property
+    def now(self) -> float:
+        return later(self.seconds).unix
+
+    def pods(self) -> tuple[PodRecord, ...]:
+        if self.snapshot.rollout is None:
+            return ()
+        made = []
+        for number in range(self.replicas):
+            name = f"demo-{number}"
+            ready = self.seconds - self.started.setdefault(name, self.seconds) >= self.starts
+            kind = ready_pod if ready else loading_pod
+            made.append(kind(name, template=template_of(self.fields)))
+        names = {each.name for each in made}
+        self.started = {name: at for name, at in self.started.items() if name in names}
+        return tuple(made)
+
+    def sample(self) -> EngineSample:
+        zeros = {
+            name: 0.0
+            for name in EngineSample.__dataclass_fields__
+            if name not in {"at", "classes", "token_load", "step_overhead"}
+        }
+        told = {
+            "running": float(self.running),
+            "scheduled_tokens_total": self.tokens,
+            "max_batch_ceiling": self.ceiling,
+        }
+        return EngineSample(at=self.now, token_load=0.0, step_overhead=0.0, **(zeros | told))
+
+    def look(self) -> Snapshot:
+        pods = self.pods()
+        self.collection += 1
+        metrics = ServiceMetrics(self.collection)
+        if self.has_metrics and pods:
+            told = {each.uid: (self.sample(),) for each in pods if each.ready}
+            metrics = ServiceMetrics(self.collection, told, Source.PROMETHEUS)
+        reports = {
+            each.uid: SidecarReport(asked=True, stock_reason=self.stock or None) for each in pods
+        }
+        demands = {}
+        if self.demand is not None:
+            demands = {each.uid: self.demand for each in self.activators}
+        return replace(
+            self.snapshot,
+            pods=pods,
+            metrics=metrics,
+            reports=reports,
+            activators=self.activators,
+            demands=demands,
+        )
+
+    def tick(self, ticks: int = 1) -> int:
+        """Replicas after so many ticks."""
+        for _ in range(ticks):
+            self.seconds += TICK_SECONDS
+            seen = self.look()
+            plan = self.plan = decide(seen, later(self.seconds))
+            self.events += [(each.reason, each.message) for each in plan.notices]
+            self.snapshot = replace(
+                carried_out(seen, plan), scaling=plan.scaling, idleness=plan.idleness
+            )
+        return self.replicas
+
+    def patch(self, declared: dict[str, Any]) -> None:
+        self.fields = declared
+        record = replace(service(declared, generation=2), status=self.snapshot.service.status)
+        parsed = InferenceServiceSpec.model_validate(declared)
+        self.snapshot = replace(self.snapshot, service=record, spec=parsed)
+
+    def told(self, *reasons: str) -> list[str]:
+        return [message for reason, message in self.events if reason in reasons]
+
+    def condition(self, kind: str) -> tuple[str, str]:
+        assert self.plan is not None
+        return condition(self.plan, kind)[:2]
+
+
+def asleep(declared: dict[str, Any] | None = None, **more: Any) -> World:
+    world = World(declared, **more)
+    assert world.tick(FOR_LONG + world.starts // TICK_SECONDS) == 0
+    return world
+
+
+def turned_over() -> World:
+    """One whose requests go to the activator, and whose pod is still there."""
+    world = World()
+    assert world.tick(3) == 1
+    assert world.points_to == ENGINES
+    while world.points_to == ENGINES:
+        assert world.tick() == 1
+    return world
+
+
+# --- to zero
+
+
+def test_a_new_service_starts_a_pod_and_goes_to_zero_when_nobody_uses_it() -> None:
+    world = World()
+    ticks = IDLE_SECONDS // TICK_SECONDS
+    assert world.tick(ticks) == 1
+    assert world.points_to == ENGINES
+    assert world.tick(FOR_LONG) == 0
+    (message,) = world.told("ScaledToZero")
+    assert message.startswith("Replicas 1 -> 0: No request for ")
+    assert world.told("ScaledUp", "ScaledDown", "Woken", "RouterBypassed") == []
+
+
+def test_requests_go_to_the_activator_for_a_while_before_pods_go() -> None:
+    world = turned_over()
+    turned = world.seconds
+    while world.tick() > 0:
+        assert world.points_to == ACTIVATOR
+        assert world.plan is not None
+        assert not world.plan.is_quiet  # those are not looked at in each tick
+    assert world.seconds - turned >= 10
+
+
+def test_a_request_that_comes_meanwhile_keeps_the_pods() -> None:
+    world = turned_over()
+    assert world.replicas == 1
+    world.tokens += 1
+    assert world.tick() == 1
+    assert world.points_to == ENGINES
+    assert world.tick(IDLE_SECONDS // TICK_SECONDS - 1) == 1
+
+
+@pytest.mark.parametrize("used", ["running", "tokens", "passing", "held", "asked"])
+def test_while_it_is_used_pods_stay(used: str) -> None:
+    world = World()
+    for _ in range(3 * FOR_LONG):
+        if used == "running":
+            world.running = 1
+        elif used == "tokens":  # ended between two samples
+            world.tokens += 1
+        elif used == "asked":
+            world.demand = Demand(0, 0, asked_at=world.now)
+        else:
+            world.demand = Demand(int(used == "held"), int(used == "passing"), None)
+        assert world.tick() == 1
+
+
+@pytest.mark.parametrize("unknown", ["metrics", "activator", "demand", "stock", "statistics"])
+def test_what_is_not_known_removes_nothing(unknown: str) -> None:
+    world = World()
+    if unknown == "metrics":
+        world.has_metrics = False
+    elif unknown == "activator":
+        world.activators = ()
+    elif unknown == "demand":
+        world.demand = None
+    elif unknown == "statistics":  # the sidecar has none of its engine
+        world.ceiling = 0.0
+    else:
+        world.stock = "NotSupported"
+    assert world.tick(3 * FOR_LONG) == 1
+    assert world.points_to == ENGINES
+
+
+def test_metrics_that_are_lost_while_requests_go_to_the_activator_turn_nothing_back() -> None:
+    world = turned_over()
+    world.tick()
+    world.has_metrics = False
+    assert world.tick(FOR_LONG) == 1
+    assert world.points_to == ACTIVATOR
+    world.has_metrics = True
+    assert world.tick(2) == 0
+
+
+def test_a_pod_that_takes_longer_to_start_than_it_may_be_idle_is_let_start() -> None:
+    world = World(starts=3 * IDLE_SECONDS)
+    assert world.tick(3 * FOR_LONG // 2) == 1
+    assert world.tick(2 * FOR_LONG) == 0
+
+
+def test_another_term_of_leadership_waits_again() -> None:
+    world = World()
+    world.tick(IDLE_SECONDS // TICK_SECONDS)
+    other = replace(world.snapshot.operator, epoch=8)
+    world.snapshot = replace(world.snapshot, operator=other)
+    assert world.tick(IDLE_SECONDS // TICK_SECONDS - 1) == 1
+    assert world.points_to == ENGINES
+
+
+def test_many_pods_go_at_once_when_nobody_was_there() -> None:
+    world = World(fields({**SCALING, "stabilizationSeconds": 3600}))
+    world.tick()
+    assert world.plan is not None
+    assert world.snapshot.scaling is not None
+    world.snapshot = replace(world.snapshot, scaling=replace(world.snapshot.scaling, replicas=3))
+    assert world.tick() == 3
+    assert world.tick(FOR_LONG) == 0
+    assert world.told("ScaledToZero")[0].startswith("Replicas 3 -> 0: ")
+
+
+# --- and back
+
+
+def test_a_request_that_is_held_starts_one_pod() -> None:
+    world = asleep(starts=30)
+    world.demand = Demand(2, 0, world.now)
+    assert world.tick() == 1
+    assert world.told("Woken") == ["Replicas 0 -> 1: 2 requests wait for an engine"]
+    assert world.points_to == ACTIVATOR
+    world.tick(4)
+    assert world.points_to == ACTIVATOR
+    world.tick(3)
+    assert world.points_to == ENGINES
+    assert world.told("ScaledUp") == []
+
+
+def test_a_request_that_was_not_held_starts_one_too_and_an_old_one_does_not() -> None:
+    world = asleep()
+    world.demand = Demand(0, 0, asked_at=world.now - 60)
+    assert world.tick(5) == 0
+    world.demand = Demand(0, 0, asked_at=world.now)
+    assert world.tick() == 1
+    assert world.told("Woken") == ["Replicas 0 -> 1: A request came 5 s ago"]
+
+
+def test_it_sleeps_through_changes_of_leader_and_silence() -> None:
+    world = asleep()
+    other = replace(world.snapshot.operator, epoch=8)
+    world.snapshot = replace(world.snapshot, operator=other, scaling=None, idleness=None)
+    world.demand = None
+    world.activators = ()
+    assert world.tick(FOR_LONG) == 0
+
+
+def test_a_service_that_may_not_be_zero_any_more_gets_a_pod_and_then_the_activator_goes() -> None:
+    world = asleep(starts=20)
+    world.patch(fields({**SCALING, "minReplicas": 1}))
+    assert world.tick() == 1
+    assert world.points_to == ACTIVATOR
+    activators = world.snapshot.activator_rollout
+    assert activators is not None
+    assert activators.wanted == 2
+    world.tick(6)
+    assert world.points_to == ENGINES
+    activators = world.snapshot.activator_rollout
+    assert activators is not None
+    assert activators.wanted == 0
+    assert world.plan is not None
+    assert "ActivatorReady" not in {each.type for each in world.plan.status.conditions}
+
+
+# --- in mode External
+
+
+def test_in_mode_external_what_is_asked_for_is_there() -> None:
+    world = World(fields(EXTERNAL, replicas=2))
+    assert world.tick(3 * FOR_LONG) == 2
+    world.patch(fields(EXTERNAL, replicas=0))
+    assert world.tick() == 1  # the last one goes when nobody uses it
+    assert world.tick(FOR_LONG) == 0
+    world.patch(fields(EXTERNAL, replicas=3))
+    assert world.tick() == 3
+    assert len(world.told("ScaledToZero")) == 1
+    assert world.told("Woken") == []
+
+
+def test_in_mode_external_a_request_starts_one_and_it_goes_again() -> None:
+    world = World(fields(EXTERNAL, replicas=0))
+    assert world.tick(3) == 0
+    world.demand = Demand(1, 0, world.now)
+    assert world.tick() == 1
+    assert world.told("Woken") == ["Replicas 0 -> 1: 1 request waits for an engine"]
+    world.demand = NOBODY
+    assert world.tick(FOR_LONG) == 0
+
+
+def test_in_mode_external_with_a_least_zero_replicas_are_off() -> None:
+    world = World(spec(replicas=0))
+    world.demand = Demand(1, 0, world.now)
+    assert world.tick(3) == 0
+    assert world.condition("Ready") == ("False", "ScaledToZero")
+
+
+# --- what is said
+
+
+def test_at_zero_it_is_ready_and_idle() -> None:
+    world = asleep()
+    world.tick()
+    assert world.condition("Ready") == ("True", "Idle")
+    assert world.condition("ModelLoaded") == ("False", "Idle")
+    assert world.condition("Progressing") == ("False", "UpToDate")
+    assert world.condition("Stalled")[0] == "False"
+    assert world.condition("ActivatorReady") == ("True", "ActivatorReady")
+    assert world.condition("ScalingLimited")[0] == "False"
+    assert world.plan is not None
+    assert world.plan.status.ready_replicas == 0
+
+
+def test_while_it_wakes_it_is_not_ready() -> None:
+    world = asleep(starts=60)
+    world.demand = Demand(1, 0, world.now)
+    world.tick(2)
+    assert world.condition("Ready") == ("False", "PodsStarting")
+    assert world.condition("Progressing")[0] == "True"
+
+
+def test_at_zero_without_an_activator_it_is_not_ready_and_says_why() -> None:
+    world = asleep()
+    broken = waiting("ImagePullBackOff", "denied")
+    world.activators = (pod("demo-activator-1", template="activator", activator=broken),)
+    world.tick()
+    assert world.condition("Ready") == ("False", "ImagePullDenied")
+    assert world.condition("ActivatorReady") == ("False", "ImagePullDenied")
+    assert world.points_to == ACTIVATOR  # nobody else is there
+    world.activators = ()
+    world.tick()
+    assert world.condition("Ready") == ("False", "ActivatorStarting")
+
+
+def test_an_engine_that_is_away_is_stood_in_for() -> None:
+    world = World(starts=20)
+    world.tick()
+    assert world.points_to == ACTIVATOR
+    world.tick(6)
+    assert world.points_to == ENGINES
+    world.started = {}
+    world.tick()
+    assert world.points_to == ACTIVATOR
+
+
+def test_a_service_whose_spec_cannot_be_read_forgets_nothing() -> None:
+    world = World()
+    world.tick(3)
+    broken = replace(world.look(), spec=None, spec_problem="no")
+    assert decide(broken, later(world.seconds)).idleness == world.snapshot.idleness
+
+
+EVENTS = st.sampled_from(["running", "tokens", "held", "asked", "blind", "deaf", "alone", "nobody"])
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.tuples(EVENTS, st.integers(1, 20)), min_size=1, max_size=12), st.booleans())
+def test_pods_go_only_when_nobody_was_there_and_come_when_somebody_is(
+    story: list[tuple[str, int]], is_external: bool
+) -> None:
+    """Whatever happens: the last pods go after a whole idle time in which all was known."""
+    world = World(fields(EXTERNAL, replicas=0) if is_external else None, starts=10)
+    unused_since = 0.0
+    for what, ticks in story:
+        for _ in range(ticks):
+            before = 0 if world.snapshot.rollout is None else world.replicas
+            world.running = int(what == "running" and before > 0)
+            world.tokens += what == "tokens"
+            world.has_metrics = what != "blind"
+            world.activators = () if what == "alone" else (ACTIVATOR_POD,)
+            held = int(what == "held")
+            asked_at = world.now if what in {"held", "asked"} else None
+            world.demand = None if what == "deaf" else Demand(held, 0, asked_at)
+            replicas = world.tick()
+            if what in {"running", "tokens"} and before > 0:
+                unused_since = world.now
+            if what in {"held", "asked"}:
+                unused_since = world.now - TICK_SECONDS
+                assert replicas == 1
+            if before > 0 and replicas == 0:
+                assert what == "nobody"
+                assert world.now - unused_since >= IDLE_SECONDS
+                assert world.points_to == ACTIVATOR
+            if replicas == 0 and before == 0:
+                assert what not in {"held", "asked"}
+            assert 0 <= replicas <= 1

@@ -1,0 +1,88 @@
+"""What the operator hears of activators."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headway_operator.observe import demand_watch
+from headway_operator.observe.demand import Demand, Demands, parse_demand
+from headway_operator.observe.demand_watch import DemandWatch
+from headway_operator.observe.records import ServiceKey
+from tests.unit.activator.serving import Activator, activator, becomes
+from tests.unit.operator.samples import pod
+
+DEMO = ServiceKey("team", "demo")
+POD = replace(pod("demo-activator-1", template="activator", ready=True), ip="127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"held": "1", "passing": 0},
+        {"held": -1, "passing": 0},
+        {"held": 1, "passing": 10**12},
+        {"held": 1, "passing": 0, "secondsSinceAsked": "soon"},
+        {"held": 1, "passing": 0, "secondsSinceAsked": -1.0},
+        {"held": 1, "passing": 0, "secondsSinceAsked": float("nan")},
+    ],
+)
+def test_what_no_activator_tells_is_nothing(answer: dict[str, Any]) -> None:
+    assert parse_demand(answer, 1000.0) is None
+
+
+def test_times_are_told_by_our_own_clock() -> None:
+    answer = {"held": 1, "passing": 2, "secondsSinceAsked": 30}
+    assert parse_demand(answer, 1000.0) == Demand(1, 2, 970.0)
+    assert parse_demand({"held": 0, "passing": 0}, 1000.0) == Demand(0, 0, None)
+
+
+@pytest.fixture
+async def front() -> AsyncIterator[Activator]:
+    async with activator() as made:
+        yield made
+
+
+async def test_news_come_at_once_and_silence_is_news_too(
+    front: Activator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demand_watch, "PAUSE_SECONDS", 0.01)
+    demands, news = Demands(), list[ServiceKey]()
+    port = front.control.port
+    assert port is not None
+    watch = DemandWatch(demands, news.append, lambda: 1000.0, port)
+
+    def told() -> Demand | None:
+        return demands.of([POD.uid]).get(POD.uid)
+
+    watch.watch([(DEMO, POD)])
+    await becomes(lambda: told() == Demand(0, 0, None))
+    assert news == [DEMO]
+    await asyncio.sleep(0.05)
+    with front.front.demand.holding():
+        front.front.demand.asked()
+        await becomes(lambda: (each := told()) is not None and each.held == 1)
+        watch.watch([(DEMO, POD)])
+    await becomes(lambda: (each := told()) is not None and each.held == 0)
+    await front.control.close()
+    await becomes(lambda: told() is None)
+    assert len(news) == 4
+    watch.watch([])
+    await watch.close()
+
+
+async def test_a_pod_that_is_gone_is_asked_no_more(front: Activator) -> None:
+    demands = Demands()
+    port = front.control.port
+    assert port is not None
+    watch = DemandWatch(demands, lambda _key: None, lambda: 1000.0, port)
+    watch.watch([(DEMO, POD)])
+    await becomes(lambda: bool(demands.of([POD.uid])))
+    watch.watch([(DEMO, replace(POD, deleting=True))])
+    assert demands.of([POD.uid]) == {}
+    await watch.close()
