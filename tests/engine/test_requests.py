@@ -216,3 +216,25 @@ def test_nothing_of_prompts_or_keys_leaves_the_engine(pod: Pod, collector: Colle
     written = [*collector.raw, *(str(each).encode() for each in told)]
     written += [each.read_bytes() for each in pod.run_dir.iterdir() if each.is_file()]
     assert [text for text in forbidden if any(text in each for each in written)] == []
+
+
+def test_metrics_tell_what_each_tenant_got(pod: Pod) -> None:
+    pod.push(policy())
+    before = pod.metrics()
+    assert pod.ask(wanted(tokens(7, 40), 5), named("counted", "few")).status == 200
+    pod.request("counted")
+
+    def grown() -> dict[tuple[str, ...], float]:
+        return {
+            key: value - before.get(key, 0.0)
+            for key, value in pod.metrics().items()
+            if key[0].startswith("headway_tenant_") and value != before.get(key, 0.0)
+        }
+
+    found = wait_until(grown, bool, timeout_s=30, what="more of a tenant")
+    assert found == {
+        ("headway_tenant_requests_total", "few"): 1,
+        ("headway_tenant_attained_requests_total", "few"): 1,
+        ("headway_tenant_tokens_total", "few", "Prompt"): 40,
+        ("headway_tenant_tokens_total", "few", "Generated"): 5,
+    }

@@ -19,6 +19,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from headway_runtime.exchange.refusal_counts import read_counts
 from headway_runtime.exchange.statistics_file import SLOTS
+from headway_runtime.exchange.tenant_totals import read_totals
 from headway_runtime.policy import MAX_PAYLOAD_BYTES
 from headway_runtime.sidecar.acceptance import Outcome
 from headway_runtime.sidecar.draining import Draining
@@ -137,6 +138,7 @@ class Sidecar:
             draining=bool(self._draining),
             now_ns=time.time_ns(),
             refusals=read_counts(self._settings.run_dir),
+            tenants=read_totals(self._settings.run_dir),
         )
 
 

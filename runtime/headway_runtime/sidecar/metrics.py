@@ -1,7 +1,8 @@
 """The pod's metrics, read from the statistics files whenever Prometheus asks.
 
 Summed over the pod's engine processes and without labels that grow, so that a pod has at most 38
-series, 4 for each class, and one more for each class and reason for which requests were refused.
+series, 4 for each class, one more for each class and reason for which requests were refused, and
+where tenants are told apart 4 for each of at most 17.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from headway_runtime.exchange.statistics_file import EngineStatistics
 from headway_runtime.exchange.statistics_record import EngineState
 from headway_runtime.exchange.step_record import StepRecord
 from headway_runtime.policy import Policy
+from headway_runtime.scheduling.tenants.totals import TenantTotals
 from headway_runtime.sidecar.acceptance import Outcome
 from headway_runtime.sidecar.class_metrics import class_metrics
 from headway_runtime.sidecar.engines import breaker_is_open
 from headway_runtime.sidecar.refusal_metrics import refusal_metric
+from headway_runtime.sidecar.tenant_metrics import tenant_metrics
 from headway_runtime.sidecar.token_load import step_overhead, token_load
 from headway_runtime.sidecar.utilisation import memory_bandwidth, utilisation
 
@@ -66,6 +69,7 @@ class PodView:
         draining: whether the pod is being emptied.
         now_ns: now, nanoseconds since the epoch.
         refusals: requests that were refused where they came in, by class and reason.
+        tenants: what tenants asked for and got, by tenant.
     """
 
     engines: Sequence[EngineStatistics]
@@ -74,6 +78,7 @@ class PodView:
     draining: bool
     now_ns: int
     refusals: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    tenants: Mapping[str, TenantTotals] = dataclasses.field(default_factory=dict)
 
 
 class PodCollector(Collector):
@@ -102,6 +107,7 @@ class PodCollector(Collector):
         classes = view.policy.classes if view.policy is not None else ()
         yield from class_metrics(classes, view.engines, view.now_ns)
         yield refusal_metric(view.refusals, classes)
+        yield from tenant_metrics(view.tenants)
 
 
 def _counters(latest: Sequence[StepRecord]) -> Iterator[Metric]:

@@ -10,7 +10,12 @@ from typing import Any, TypeVar
 
 from vllm.version import __version__ as engine_version
 
-from headway_runtime.exchange import history_file, policy_file, statistics_file
+from headway_runtime.exchange import (
+    history_file,
+    policy_file,
+    statistics_file,
+    tenant_totals,
+)
 from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.statistics_record import EngineState, Header
 from headway_runtime.executors.vllm.adapter import Adapter
@@ -24,6 +29,7 @@ from headway_runtime.executors.vllm.journal import Journal
 from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.executors.vllm.support import UnsupportedEngineError, choose_adapter
+from headway_runtime.executors.vllm.tenant_accounts import TenantAccounts
 from headway_runtime.executors.vllm.tracing import request_spans
 from headway_runtime.scheduling.view import Limits
 
@@ -71,7 +77,8 @@ def _journal(scheduler: Any, run_dir: str | None, header: Header, tenant_of: Ten
     def is_in_engine(request: Any) -> bool:
         return scheduler.requests.get(request.request_id) is request
 
-    histories = RequestHistories(classes, log, tenant_of, is_in_engine)
+    tenants = TenantAccounts(_tenants_writer(run_dir, header.rank))
+    histories = RequestHistories(classes, log, tenant_of, is_in_engine, tenants)
     writer = _writer(run_dir, header)
     return Journal(writer, header, GpuUtilisation(os.environ), classes, histories)
 
@@ -156,6 +163,17 @@ def _history_writer(run_dir: str | None, rank: int) -> history_file.HistoryWrite
     except Exception:
         # Whatever it is, the engine serves without them.
         _LOGGER.exception("Headway writes no histories of requests")
+        return None
+
+
+def _tenants_writer(run_dir: str | None, rank: int) -> tenant_totals.TenantTotalsWriter | None:
+    if run_dir is None:
+        return None
+    try:
+        return tenant_totals.TenantTotalsWriter(Path(run_dir) / tenant_totals.file_name(rank))
+    except Exception:
+        # Whatever it is, the engine serves without them.
+        _LOGGER.exception("Headway writes no totals of tenants")
         return None
 
 
