@@ -235,6 +235,6 @@ def test_metrics_tell_what_each_tenant_got(pod: Pod) -> None:
     assert found == {
         ("headway_tenant_requests_total", "few"): 1,
         ("headway_tenant_attained_requests_total", "few"): 1,
-        ("headway_tenant_tokens_total", "few", "Prompt"): 40,
-        ("headway_tenant_tokens_total", "few", "Generated"): 5,
+        ("headway_tenant_tokens_total", "Prompt", "few"): 40,
+        ("headway_tenant_tokens_total", "Generated", "few"): 5,
     }
