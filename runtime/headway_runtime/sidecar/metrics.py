@@ -1,8 +1,8 @@
 """The pod's metrics, read from the statistics files whenever Prometheus asks.
 
-Summed over the pod's engine processes and without labels that grow, so that a pod has at most 38
-series, 4 for each class, one more for each class and reason for which requests were refused, and
-where tenants are told apart 4 for each of at most 17.
+Summed over the pod's engine processes and without labels that grow, so that a pod has at most 39
+series, 3 more once an engine has died, 4 for each class, one more for each class and reason for
+which requests were refused, and where tenants are told apart 4 for each of at most 17.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from prometheus_client.registry import Collector
 from headway_runtime.exchange.statistics_file import EngineStatistics
 from headway_runtime.exchange.statistics_record import EngineState
 from headway_runtime.exchange.step_record import StepRecord
+from headway_runtime.exchange.suspects_file import Told
 from headway_runtime.policy import Policy
 from headway_runtime.scheduling.tenants.totals import TenantTotals
 from headway_runtime.sidecar.acceptance import Outcome
 from headway_runtime.sidecar.class_metrics import class_metrics
 from headway_runtime.sidecar.engines import breaker_is_open
+from headway_runtime.sidecar.quarantine import quarantine_metrics
 from headway_runtime.sidecar.refusal_metrics import refusal_metric
 from headway_runtime.sidecar.tenant_metrics import tenant_metrics
 from headway_runtime.sidecar.token_load import step_overhead, token_load
@@ -70,6 +72,7 @@ class PodView:
         now_ns: now, nanoseconds since the epoch.
         refusals: requests that were refused where they came in, by class and reason.
         tenants: what tenants asked for and got, by tenant.
+        told: of engines that died, and of what.
     """
 
     engines: Sequence[EngineStatistics]
@@ -79,6 +82,7 @@ class PodView:
     now_ns: int
     refusals: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     tenants: Mapping[str, TenantTotals] = dataclasses.field(default_factory=dict)
+    told: Told = dataclasses.field(default_factory=Told)
 
 
 class PodCollector(Collector):
@@ -108,6 +112,7 @@ class PodCollector(Collector):
         yield from class_metrics(classes, view.engines, view.now_ns)
         yield refusal_metric(view.refusals, classes)
         yield from tenant_metrics(view.tenants)
+        yield from quarantine_metrics(view.told, view.refusals, view.now_ns / 1e9)
 
 
 def _counters(latest: Sequence[StepRecord]) -> Iterator[Metric]:

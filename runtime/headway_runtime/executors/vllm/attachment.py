@@ -22,6 +22,7 @@ from headway_runtime.executors.vllm.adapter import Adapter
 from headway_runtime.executors.vllm.class_accounts import ClassAccounts
 from headway_runtime.executors.vllm.connection import connect
 from headway_runtime.executors.vllm.control import StepControl
+from headway_runtime.executors.vllm.crash_watch import CrashWatch
 from headway_runtime.executors.vllm.followed import TenantOf, one_tenant
 from headway_runtime.executors.vllm.gpu_utilisation import GpuUtilisation
 from headway_runtime.executors.vllm.history_log import HistoryLog
@@ -53,12 +54,14 @@ def attach(scheduler: Any) -> StepControl:
     if adapter is not None and run_dir is not None:
         connect(adapter, Path(run_dir), header.rank)
     _LOGGER.info("Headway %s", _announcement(ceilings, stock_reason))
+    tenant_of = _tenant_of(adapter)
     return StepControl(
         executor=adapter,
         ceilings=ceilings,
         watch=PolicyWatch(Path(run_dir or os.devnull) / policy_file.FILE_NAME),
-        journal=_journal(scheduler, run_dir, header, _tenant_of(adapter)),
+        journal=_journal(scheduler, run_dir, header, tenant_of),
         load=lambda: _load(scheduler, adapter),
+        crashes=_crash_watch(run_dir, header.rank, tenant_of),
     )
 
 
@@ -174,6 +177,17 @@ def _tenants_writer(run_dir: str | None, rank: int) -> tenant_totals.TenantTotal
     except Exception:
         # Whatever it is, the engine serves without them.
         _LOGGER.exception("Headway writes no totals of tenants")
+        return None
+
+
+def _crash_watch(run_dir: str | None, rank: int, tenant_of: TenantOf) -> CrashWatch | None:
+    if run_dir is None:
+        return None
+    try:
+        return CrashWatch.of_run(Path(run_dir), rank, tenant_of)
+    except Exception:
+        # Whatever it is, the engine serves, and nobody is suspected.
+        _LOGGER.exception("Headway does not keep who is under way")
         return None
 
 
