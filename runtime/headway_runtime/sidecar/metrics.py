@@ -1,6 +1,6 @@
 """The pod's metrics, read from the statistics files whenever Prometheus asks.
 
-Summed over the pod's engine processes and without labels that grow, so that a pod has at most 39
+Summed over the pod's engine processes and without labels that grow, so that a pod has at most 40
 series, 3 more once an engine has died, 4 for each class, one more for each class and reason for
 which requests were refused, and where tenants are told apart 4 for each of at most 17.
 """
@@ -102,6 +102,7 @@ class PodCollector(Collector):
         yield from _counters(latest)
         yield from _loads(view.engines)
         yield from _limits(view.engines)
+        yield _set_aside(view.engines)
         paused = any(breaker_is_open(each, view.now_ns) for each in view.engines)
         yield _gauge("breaker_open", "1 while planning is paused.", paused)
         yield from _durations(view.engines, view.now_ns)
@@ -209,6 +210,14 @@ def _policy(view: PodView) -> Iterator[Metric]:
     unread = sum(each.header.refused_policies for each in view.engines)
     yield CounterMetricFamily(
         "headway_unreadable_policy_files", "Policy files that engines did not take.", value=unread
+    )
+
+
+def _set_aside(engines: Sequence[EngineStatistics]) -> Metric:
+    return CounterMetricFamily(
+        "headway_set_aside_requests",
+        "Requests left to the engine's own order, since nothing could be told of them.",
+        value=sum(each.header.set_aside_requests for each in engines),
     )
 
 

@@ -55,11 +55,14 @@ def attach(scheduler: Any) -> StepControl:
         connect(adapter, Path(run_dir), header.rank)
     _LOGGER.info("Headway %s", _announcement(ceilings, stock_reason))
     tenant_of = _tenant_of(adapter)
+    journal = _journal(scheduler, run_dir, header, tenant_of)
+    if adapter is not None:
+        adapter.room.set_aside.tell = journal.set_aside
     return StepControl(
         executor=adapter,
         ceilings=ceilings,
         watch=PolicyWatch(Path(run_dir or os.devnull) / policy_file.FILE_NAME),
-        journal=_journal(scheduler, run_dir, header, tenant_of),
+        journal=journal,
         load=lambda: _load(scheduler, adapter),
         crashes=_crash_watch(run_dir, header.rank, tenant_of),
     )
@@ -135,6 +138,7 @@ def _header(scheduler: Any, ceilings: Limits, stock_reason: str) -> Header:
         max_batch_ceiling=ceilings.max_batch_size,
         slots=statistics_file.SLOTS,
         refused_policies=0,
+        set_aside_requests=0,
         stock_reason=stock_reason,
         engine_version=engine_version,
     )

@@ -67,7 +67,11 @@ class RequestHistories:
             if known is not None:
                 self._under_way.remove(name)
                 self._log.left(known)
-            self._follow(name, request, now_ns)
+            try:
+                self._follow(name, request, now_ns)
+            except Exception as error:  # noqa: BLE001 - what becomes of all others is to be told
+                self._under_way.remove(name)
+                self._log.lost(error)
 
     def scheduled(self, output: Any, reasons: Iterable[Reason], now_ns: int) -> None:
         """A step was scheduled: vLLM's ``SchedulerOutput``, planned so for these reasons."""
