@@ -9,11 +9,17 @@ from functools import cached_property
 from typing import Any
 
 from headway_runtime.door.prompt_size import prompt_tokens
-from headway_runtime.exchange.declaration import CLASS_KEY, MAX_ID_CHARACTERS, TENANT_KEY
+from headway_runtime.exchange.declaration import (
+    CLASS_KEY,
+    FINGERPRINT_KEY,
+    MAX_ID_CHARACTERS,
+    TENANT_KEY,
+)
 
 _ARGUMENTS = "vllm_xargs"
 _SAMPLING = "sampling_params"
 _EXTRA = "extra_args"
+_NOT_FOR_CLIENTS = (TENANT_KEY, FINGERPRINT_KEY)
 
 
 class UnreadableBodyError(ValueError):
@@ -48,13 +54,15 @@ class Body:
         return prompt_tokens(self.document, len(self.raw))
 
     def with_own(self, own: Mapping[str, str]) -> bytes:
-        """Its bytes with these arguments, and without a tenant that its client wrote.
+        """Its bytes with these arguments, and without those that are not for clients to write.
 
         They are the same bytes where nothing is to change. Arguments of a body that had none are
         put in front, which costs a copy; else the whole document is written again, since of two
         equal keys the last counts.
         """
-        merged = {key: value for key, value in self.arguments.items() if key != TENANT_KEY}
+        merged = {
+            key: value for key, value in self.arguments.items() if key not in _NOT_FOR_CLIENTS
+        }
         merged.update(own)
         if merged == self.arguments:
             return self.raw

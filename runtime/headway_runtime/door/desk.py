@@ -10,48 +10,30 @@ from pathlib import Path
 from typing import Any
 
 from headway_runtime.door.body import Body, UnreadableBodyError, read_body
+from headway_runtime.door.decided import LetIn, Quarantined, Refused
+from headway_runtime.door.docket import Docket, Held
 from headway_runtime.door.engine_keys import accepted_digests
 from headway_runtime.door.identity import Headers, Identity, identify, key_digest
 from headway_runtime.door.ledger import Ledger
 from headway_runtime.door.policy_view import PolicyView
 from headway_runtime.exchange import admission_board, policy_file
 from headway_runtime.exchange.admission_board import AdmissionBoardReader
-from headway_runtime.exchange.declaration import CLASS_KEY, PROGRAM_KEY, TENANT_KEY
+from headway_runtime.exchange.declaration import (
+    CLASS_KEY,
+    FINGERPRINT_KEY,
+    PROGRAM_KEY,
+    TENANT_KEY,
+)
 from headway_runtime.exchange.policy_watch import PolicyWatch
-from headway_runtime.exchange.refusal_counts import RefusalCounts
+from headway_runtime.exchange.refusal_counts import QUARANTINED, RefusalCounts
 from headway_runtime.exchange.tenant_seal import TenantSeal
 from headway_runtime.policy import Policy, TrafficClass
-from headway_runtime.scheduling.admission.refusal import Refusal, refusal
+from headway_runtime.scheduling.admission.refusal import refusal
+from headway_runtime.scheduling.quarantine.suspects import Standing
 
 RANK = 0
 """Of the engine process behind this API server: there is one, for data parallel engines are none
 that Headway runs."""
-
-
-@dataclass(frozen=True)
-class LetIn:
-    """A request is let in.
-
-    Attributes:
-        body: to go on with; the same bytes where nothing was to change.
-        ticket: to tell the desk with that it has ended; None where nobody counts.
-    """
-
-    body: bytes
-    ticket: int | None = None
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A request is refused.
-
-    Attributes:
-        refusal: why, and when to try again.
-        class_name: its class.
-    """
-
-    refusal: Refusal
-    class_name: str
 
 
 @dataclass
@@ -65,6 +47,7 @@ class Desk:
         counts: counts refusals; None where the file could not be made.
         clock: tells the time, in seconds since the epoch.
         environment: of the process.
+        docket: who may have killed the engine; None suspects nobody.
     """
 
     watch: PolicyWatch
@@ -73,6 +56,7 @@ class Desk:
     counts: RefusalCounts | None = None
     clock: Callable[[], float] = time.time
     environment: Mapping[str, str] | None = None
+    docket: Docket | None = None
 
     def __post_init__(self) -> None:
         self._ledger = Ledger()
@@ -93,6 +77,7 @@ class Desk:
             AdmissionBoardReader(run_dir / admission_board.file_name(RANK)),
             TenantSeal.of_run(run_dir),
             _counts(run_dir),
+            docket=Docket.of_run(run_dir, RANK),
         )
 
     def stranger(self, app: Any, headers: Headers) -> bool:
@@ -102,7 +87,7 @@ class Desk:
 
     def consider(
         self, app: Any, headers: Headers, raw: bytes, *, in_sampling: bool
-    ) -> LetIn | Refused:
+    ) -> LetIn | Refused | Quarantined:
         """Decide about a request.
 
         Args:
@@ -116,13 +101,17 @@ class Desk:
             body = read_body(raw, in_sampling=in_sampling)
         except UnreadableBodyError:
             return LetIn(raw)
+        held = None if self.docket is None else self.docket.of(raw, body.document)
+        if view.acts and held is not None and held.standing is Standing.QUARANTINED:
+            return self._quarantined(held)
         who = self._who(app, headers, view)
         promised = view.traffic_class(who.class_name or body.class_name)
         refused = self._refused(view, promised, who.tenant, body)
         if refused is not None:
             return refused
-        changed = body.with_own(self._own(who))
-        return LetIn(changed, self._enter(view, promised, body))
+        changed = body.with_own({**self._own(who), **self._mark(held)})
+        on_trial = view.acts and held is not None and held.standing is Standing.TRIED
+        return LetIn(changed, self._enter(view, promised, body), on_trial)
 
     def ended(self, ticket: int | None) -> None:
         """A request that was let in has its answer, or nobody waits for it any more."""
@@ -163,6 +152,17 @@ class Desk:
         if self.counts is not None:
             self.counts.refused(promised.name, refused.reason.value)
         return Refused(refused, promised.name)
+
+    def _quarantined(self, held: Held) -> Quarantined:
+        if self.counts is not None:
+            self.counts.refused(*QUARANTINED)
+        return Quarantined(held, 0 if held.suspect is None else held.suspect.in_all)
+
+    def _mark(self, held: Held | None) -> dict[str, str]:
+        """What tells the engine which request it is."""
+        if self.docket is None or held is None:
+            return {}
+        return {FINGERPRINT_KEY: self.docket.prints.stamped(held.fingerprint)}
 
     def _enter(self, view: PolicyView, promised: TrafficClass | None, body: Body) -> int | None:
         """The ticket of a request that is let in; None where nobody is refused anyway."""

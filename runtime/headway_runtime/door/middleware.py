@@ -24,7 +24,9 @@ from headway_runtime.door.asgi import (
     take_body,
     with_body,
 )
-from headway_runtime.door.desk import Desk, LetIn, Refused
+from headway_runtime.door.decided import LetIn, Quarantined, Refused
+from headway_runtime.door.desk import Desk
+from headway_runtime.door.docket import Trials
 from headway_runtime.door.refusals import Answer
 
 RUN_DIR_VARIABLE = "HEADWAY_RUN_DIR"
@@ -47,11 +49,12 @@ _LOGGER = logging.getLogger("vllm.headway")
 
 
 class _GoingOn(NamedTuple):
-    """A request on its way to the application, and its ticket at the desk."""
+    """A request on its way to the application, its ticket at the desk, and if it is on trial."""
 
     scope: Scope
     receive: Receive
     ticket: int | None = None
+    on_trial: bool = False
 
 
 class Door:
@@ -64,6 +67,7 @@ class Door:
 
     def __init__(self, app: App, desk: Desk | None = None) -> None:
         self._app = app
+        self._trials = Trials()
         self._faults: set[tuple[str, str]] = set()
         self._desk = self._make_desk() if desk is None else desk
 
@@ -78,9 +82,22 @@ class Door:
             await reply(going, send)
             return
         try:
-            await self._app(going.scope, going.receive, begun_with_content(send))
+            if going.on_trial:
+                await self._try(going, path, send)
+            else:
+                await self._app(going.scope, going.receive, begun_with_content(send))
         finally:
             desk.ended(going.ticket)
+
+    async def _try(self, going: _GoingOn, path: str, send: Send) -> None:
+        """Go on with a request that may be what killed the engine, while no other such does."""
+        if not await self._trials.begin():
+            await reply(refusals.held(anthropic=path == _ANTHROPIC), send)
+            return
+        try:
+            await self._app(going.scope, going.receive, begun_with_content(send))
+        finally:
+            self._trials.end()
 
     async def _look_at(
         self, desk: Desk, path: str, scope: Scope, receive: Receive
@@ -95,7 +112,7 @@ class Door:
         messages = taken.messages
         if decided.body is not taken.body:
             scope, messages = with_body(scope, decided.body)
-        return _GoingOn(scope, replay(messages, receive), decided.ticket)
+        return _GoingOn(scope, replay(messages, receive), decided.ticket, decided.on_trial)
 
     def _make_desk(self) -> Desk | None:
         run_dir = os.environ.get(RUN_DIR_VARIABLE)
@@ -121,10 +138,8 @@ class Door:
             decided = desk.consider(
                 scope.get("app"), scope["headers"], body, in_sampling=in_sampling
             )
-            if isinstance(decided, Refused):
-                return refusals.answer(
-                    decided.refusal, decided.class_name, anthropic=path == _ANTHROPIC
-                )
+            if not isinstance(decided, LetIn):
+                return _answer(decided, anthropic=path == _ANTHROPIC)
         except Exception as fault:  # noqa: BLE001 - see the module
             self._tell(fault)
             return None
@@ -139,6 +154,13 @@ class Door:
             return
         self._faults.add(known)
         _LOGGER.error("Headway's door lets requests pass as they are: %s at %s", *known)
+
+
+def _answer(decided: Refused | Quarantined, *, anthropic: bool) -> Answer:
+    if isinstance(decided, Refused):
+        return refusals.answer(decided.refusal, decided.class_name, anthropic=anthropic)
+    held = decided.held
+    return refusals.quarantined(held.fingerprint, decided.crashes, held.left_s, anthropic=anthropic)
 
 
 def _generation_path(scope: Scope) -> str | None:

@@ -19,6 +19,7 @@ class PolicyView:
         default: the class of a request that names none of them, None for no class at all.
         ttft_ms: by class, None where it promises none.
         refuses: whether any request may be refused.
+        acts: whether what is decided is carried out.
     """
 
     tenants: KnownTenants
@@ -26,6 +27,7 @@ class PolicyView:
     default: TrafficClass | None
     ttft_ms: Mapping[str, int | None]
     refuses: bool
+    acts: bool = False
 
     @classmethod
     def of(cls, policy: Policy | None) -> PolicyView:
@@ -39,6 +41,7 @@ class PolicyView:
             classes.get(policy.default_class or ""),
             {each.name: each.ttft_ms for each in policy.classes},
             refuses=policy.mode is Mode.ACT and any(map(_is_limited, policy.classes)),
+            acts=policy.mode is Mode.ACT,
         )
 
     def traffic_class(self, name: str | None) -> TrafficClass | None:

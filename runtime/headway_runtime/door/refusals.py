@@ -23,6 +23,10 @@ _REMEDY = {
 }
 
 
+HELD_RETRY_S = 10
+"""After so long a suspect may be tried."""
+
+
 class Answer(NamedTuple):
     """An HTTP response.
 
@@ -50,25 +54,64 @@ def answer(refusal: Refusal, class_name: str, *, anthropic: bool) -> Answer:
         f"{refusal.reason.value}: {why}. Try again in {refusal.retry_after_s} s, or "
         f"{_REMEDY[refusal.reason]}."
     )
-    body = json.dumps(_anthropic(message) if anthropic else _openai(message)).encode("ascii")
+    document = _anthropic(message) if anthropic else _openai(message)
+    return _answer(HTTPStatus.SERVICE_UNAVAILABLE, document, refusal.retry_after_s)
+
+
+def quarantined(fingerprint: bytes, crashes: int, left_s: float, *, anthropic: bool) -> Answer:
+    """The answer to a request that has killed the engine: 422, which nobody tries again.
+
+    A router tries 5xx again, on another engine.
+
+    Args:
+        fingerprint: of the request.
+        crashes: how often the engine died with it.
+        left_s: for so much longer it is refused.
+        anthropic: whether the client speaks Anthropic's API instead of OpenAI's.
+    """
+    message = (
+        f"Quarantined: the engine died {crashes} times while it worked on this request, so it is "
+        f"refused for {max(1, round(left_s / 60))} more minutes. Do not send it again; change it, "
+        f"or show whoever runs this service its fingerprint, {fingerprint.hex()}."
+    )
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    document = (
+        _anthropic(message, "invalid_request_error")
+        if anthropic
+        else _openai(message, status, "Unprocessable Entity")
+    )
+    return _answer(status, document)
+
+
+def held(*, anthropic: bool) -> Answer:
+    """The answer to a suspect whose turn does not come: 503 with ``Retry-After``."""
+    message = (
+        "Suspected: the engine died while it worked on this request and others, which are tried "
+        f"one after the other now. Try again in {HELD_RETRY_S} s."
+    )
+    document = _anthropic(message) if anthropic else _openai(message)
+    return _answer(HTTPStatus.SERVICE_UNAVAILABLE, document, HELD_RETRY_S)
+
+
+def _answer(status: HTTPStatus, document: dict[str, Any], retry_s: int | None = None) -> Answer:
+    body = json.dumps(document).encode("ascii")
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
-        (b"retry-after", b"%d" % refusal.retry_after_s),
     ]
-    return Answer(HTTPStatus.SERVICE_UNAVAILABLE, headers, body)
+    if retry_s is not None:
+        headers.append((b"retry-after", b"%d" % retry_s))
+    return Answer(status, headers, body)
 
 
-def _openai(message: str) -> dict[str, Any]:
-    error = {
-        "message": message,
-        # As vLLM's own when its queue is full.
-        "type": "Service Unavailable",
-        "param": None,
-        "code": int(HTTPStatus.SERVICE_UNAVAILABLE),
-    }
-    return {"error": error}
+def _openai(
+    message: str,
+    status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE,
+    # As vLLM's own when its queue is full.
+    kind: str = "Service Unavailable",
+) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": int(status)}}
 
 
-def _anthropic(message: str) -> dict[str, Any]:
-    return {"type": "error", "error": {"type": "overloaded_error", "message": message}}
+def _anthropic(message: str, kind: str = "overloaded_error") -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}}

@@ -25,6 +25,9 @@ TENANT_KEY = "headway_tenant"
 """Who sends it, sealed: see :mod:`headway_runtime.exchange.tenant_seal`. Not for clients to write,
 and what they write there counts as nothing."""
 
+FINGERPRINT_KEY = "headway_fingerprint"
+"""Tells equal requests: see :mod:`headway_runtime.exchange.fingerprint`. Likewise."""
+
 MAX_ID_CHARACTERS = 128
 MAX_LIST_ENTRIES = 64
 MAX_DEADLINE_S = 30 * 86_400

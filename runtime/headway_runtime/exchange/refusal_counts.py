@@ -15,7 +15,10 @@ from headway_runtime.scheduling.admission.refusal import RefusalReason
 Counts = dict[tuple[str, str], int]
 """Requests refused, by class and reason."""
 
-MAX_COUNTS = MAX_CLASSES * len(RefusalReason)
+QUARANTINED = ("", "Quarantined")
+"""What is refused whatever its class, since engines died of it."""
+
+MAX_COUNTS = MAX_CLASSES * len(RefusalReason) + 1
 
 _COUNT = struct.Struct("<64s24sQ")
 _FORMAT = TwinBlockFormat(b"HEADWAYD", version=1, body_bytes=MAX_COUNTS * _COUNT.size)

@@ -10,7 +10,7 @@ from typing import Any
 
 from headway_runtime.exchange.block import CRC_BYTES, seal, unseal
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 MAGIC = b"HEADWAYS"
 
 NOT_TOLD = 2**32 - 1
@@ -42,6 +42,7 @@ class Header:
         max_batch_ceiling: batch size the engine was started with.
         slots: records the ring holds.
         refused_policies: policy files that were not taken since the engine started.
+        set_aside_requests: requests that were left to vLLM's own order since the engine started.
         stock_reason: why the state is STOCK; empty otherwise.
         engine_version: version of vLLM.
     """
@@ -54,6 +55,7 @@ class Header:
     max_batch_ceiling: int
     slots: int
     refused_policies: int
+    set_aside_requests: int
     stock_reason: str
     engine_version: str
 
@@ -87,7 +89,7 @@ class Load:
     step_overhead_ppm: int = NOT_TOLD
 
 
-_HEADER = struct.Struct("<8sH6x QQIIQQQQ 96s 48s")
+_HEADER = struct.Struct("<8sH6x QQIIQQQQQ 96s 48s")
 _LOAD = struct.Struct("<QQIIIIQII")
 
 HEADER_BYTES = _HEADER.size + CRC_BYTES

@@ -27,12 +27,15 @@ _LONGEST_VALUE = _MAC_DIGITS + 1 + MAX_TENANT_CHARACTERS
 class TenantSeal:
     """Seals names with one secret.
 
+    Attributes:
+        secret: the secret, from which others may be derived.
+
     Args:
         secret: the secret.
     """
 
     def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+        self.secret = secret
 
     @classmethod
     def of_run(cls, run_dir: Path) -> TenantSeal:
@@ -64,7 +67,7 @@ class TenantSeal:
         return tenant if colon and hmac.compare_digest(mac, self._mac(tenant)) else None
 
     def _mac(self, tenant: str) -> str:
-        return hmac.digest(self._secret, tenant.encode(), "sha256").hex()[:_MAC_DIGITS]
+        return hmac.digest(self.secret, tenant.encode(), "sha256").hex()[:_MAC_DIGITS]
 
 
 def _create(path: Path) -> None:

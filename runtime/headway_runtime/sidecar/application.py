@@ -19,12 +19,15 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from headway_runtime.exchange.refusal_counts import read_counts
 from headway_runtime.exchange.statistics_file import SLOTS
+from headway_runtime.exchange.suspects_file import read_all
+from headway_runtime.exchange.tenant_totals import read_totals
 from headway_runtime.policy import MAX_PAYLOAD_BYTES
 from headway_runtime.sidecar.acceptance import Outcome
 from headway_runtime.sidecar.draining import Draining
 from headway_runtime.sidecar.engines import read_engines
 from headway_runtime.sidecar.metrics import PodCollector, PodView
 from headway_runtime.sidecar.policies import Policies
+from headway_runtime.sidecar.quarantine import quarantine_document
 from headway_runtime.sidecar.request_routes import ONE_REQUEST, REQUESTS, RequestRoutes
 from headway_runtime.sidecar.settings import Settings
 from headway_runtime.sidecar.status import status_document
@@ -61,6 +64,7 @@ class Sidecar:
         return [
             web.put("/v1/policy", self.put_policy),
             web.get("/v1/status", self.get_status),
+            web.get("/quarantine", self.get_quarantine),
             web.get("/startedz", self.started),
             web.get("/readyz", self.ready),
             web.get("/metrics", self.metrics),
@@ -90,6 +94,11 @@ class Sidecar:
             now_ns=time.time_ns(),
         )
         return web.json_response(document)
+
+    async def get_quarantine(self, _: web.Request) -> web.Response:
+        """Which requests are tried or refused since an engine died with them."""
+        told = read_all(self._settings.run_dir)
+        return web.json_response(quarantine_document(told, time.time()))
 
     async def started(self, _: web.Request) -> web.Response:
         """Whether the policy file is written, so that the engine may start."""
@@ -137,6 +146,8 @@ class Sidecar:
             draining=bool(self._draining),
             now_ns=time.time_ns(),
             refusals=read_counts(self._settings.run_dir),
+            tenants=read_totals(self._settings.run_dir),
+            told=read_all(self._settings.run_dir),
         )
 
 
@@ -154,7 +165,7 @@ def create_application(settings: Settings) -> web.Application:
 
 def _own_routes_only(settings: Settings) -> Callable[..., Awaitable[web.StreamResponse]]:
     served = {
-        settings.policy_port: {"/v1/policy", "/v1/status", REQUESTS, ONE_REQUEST},
+        settings.policy_port: {"/v1/policy", "/v1/status", "/quarantine", REQUESTS, ONE_REQUEST},
         settings.metrics_port: {"/startedz", "/readyz", "/metrics"},
         str(settings.socket): {"/drain"},
     }

@@ -1,7 +1,8 @@
 """The pod's metrics, read from the statistics files whenever Prometheus asks.
 
-Summed over the pod's engine processes and without labels that grow, so that a pod has at most 38
-series, 4 for each class, and one more for each class and reason for which requests were refused.
+Summed over the pod's engine processes and without labels that grow, so that a pod has at most 40
+series, 3 more once an engine has died, 4 for each class, one more for each class and reason for
+which requests were refused, and where tenants are told apart 4 for each of at most 17.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from prometheus_client.registry import Collector
 from headway_runtime.exchange.statistics_file import EngineStatistics
 from headway_runtime.exchange.statistics_record import EngineState
 from headway_runtime.exchange.step_record import StepRecord
+from headway_runtime.exchange.suspects_file import Told
 from headway_runtime.policy import Policy
+from headway_runtime.scheduling.tenants.totals import TenantTotals
 from headway_runtime.sidecar.acceptance import Outcome
 from headway_runtime.sidecar.class_metrics import class_metrics
 from headway_runtime.sidecar.engines import breaker_is_open
+from headway_runtime.sidecar.quarantine import quarantine_metrics
 from headway_runtime.sidecar.refusal_metrics import refusal_metric
+from headway_runtime.sidecar.tenant_metrics import tenant_metrics
 from headway_runtime.sidecar.token_load import step_overhead, token_load
 from headway_runtime.sidecar.utilisation import memory_bandwidth, utilisation
 
@@ -66,6 +71,8 @@ class PodView:
         draining: whether the pod is being emptied.
         now_ns: now, nanoseconds since the epoch.
         refusals: requests that were refused where they came in, by class and reason.
+        tenants: what tenants asked for and got, by tenant.
+        told: of engines that died, and of what.
     """
 
     engines: Sequence[EngineStatistics]
@@ -74,6 +81,8 @@ class PodView:
     draining: bool
     now_ns: int
     refusals: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    tenants: Mapping[str, TenantTotals] = dataclasses.field(default_factory=dict)
+    told: Told = dataclasses.field(default_factory=Told)
 
 
 class PodCollector(Collector):
@@ -93,6 +102,7 @@ class PodCollector(Collector):
         yield from _counters(latest)
         yield from _loads(view.engines)
         yield from _limits(view.engines)
+        yield _set_aside(view.engines)
         paused = any(breaker_is_open(each, view.now_ns) for each in view.engines)
         yield _gauge("breaker_open", "1 while planning is paused.", paused)
         yield from _durations(view.engines, view.now_ns)
@@ -102,6 +112,8 @@ class PodCollector(Collector):
         classes = view.policy.classes if view.policy is not None else ()
         yield from class_metrics(classes, view.engines, view.now_ns)
         yield refusal_metric(view.refusals, classes)
+        yield from tenant_metrics(view.tenants)
+        yield from quarantine_metrics(view.told, view.refusals, view.now_ns / 1e9)
 
 
 def _counters(latest: Sequence[StepRecord]) -> Iterator[Metric]:
@@ -198,6 +210,14 @@ def _policy(view: PodView) -> Iterator[Metric]:
     unread = sum(each.header.refused_policies for each in view.engines)
     yield CounterMetricFamily(
         "headway_unreadable_policy_files", "Policy files that engines did not take.", value=unread
+    )
+
+
+def _set_aside(engines: Sequence[EngineStatistics]) -> Metric:
+    return CounterMetricFamily(
+        "headway_set_aside_requests",
+        "Requests left to the engine's own order, since nothing could be told of them.",
+        value=sum(each.header.set_aside_requests for each in engines),
     )
 
 

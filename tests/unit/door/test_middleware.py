@@ -55,12 +55,20 @@ async def test_tokens_in_have_it_within_their_sampling_parameters(world: World) 
     assert world.seal.tenant_of(sealed) == "acme"
 
 
-async def test_a_request_of_nobody_keeps_its_bytes(world: World) -> None:
+async def test_what_is_said_of_a_request_is_put_in_front_of_its_bytes(world: World) -> None:
     world.watch.policy = LIMITED
-    body = b'{ "messages" : [] }'
-    asked = scope(headers={"content-length": "19"})
-    await ask(world.door, asked, [body])
-    assert world.engine.bodies == [body]
+    await ask(world.door, scope(headers={"content-length": "19"}), [b'{ "messages" : [] }'])
+    (sent,) = world.engine.bodies
+    assert sent.startswith(b'{"vllm_xargs":{"headway_fingerprint":"')
+    assert sent.endswith(b'"}, "messages" : [] }')
+    assert told(world) == {}
+
+
+async def test_a_body_that_cannot_be_read_keeps_its_bytes(world: World) -> None:
+    world.watch.policy = LIMITED
+    asked = scope(headers={"content-length": "9"})
+    await ask(world.door, asked, [b'["hello"]'])
+    assert world.engine.bodies == [b'["hello"]']
     assert world.engine.scopes == [asked]
 
 

@@ -68,6 +68,8 @@ class World:
 
 
 def told(world: World) -> Any:
-    """The arguments that the engine got with the only request."""
+    """The arguments that the engine got with the only request, but for its fingerprint."""
     (document,) = world.engine.documents
-    return document.get("vllm_xargs")
+    arguments = document["vllm_xargs"]
+    del arguments["headway_fingerprint"]
+    return arguments

@@ -13,6 +13,7 @@ HEADER = Header(
     max_batch_ceiling=64,
     slots=8,
     refused_policies=0,
+    set_aside_requests=0,
     stock_reason="",
     engine_version="0.32.0",
 )

@@ -139,6 +139,7 @@ def write_statistics(  # noqa: PLR0913 - each is one thing that a file can hold
         "max_batch_ceiling": 64,
         "slots": 1024,
         "refused_policies": 0,
+        "set_aside_requests": 0,
         "stock_reason": "",
         "engine_version": "0.32.0",
     }

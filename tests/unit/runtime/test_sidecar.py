@@ -310,7 +310,7 @@ async def test_metrics_tell_policies_by_outcome_and_the_stamp_in_force(client: C
     assert stamp == [1, 2, 3]
 
 
-async def test_a_pod_has_at_most_38_series_and_4_for_each_class(client: Client) -> None:
+async def test_a_pod_has_at_most_40_series_and_4_for_each_class(client: Client) -> None:
     classes = tuple(TrafficClass(f"c{n}", ttft_ms=1, tpot_ms=1) for n in range(MAX_CLASSES))
     asked = {"theta_ppm": 1, "token_budget": 512, "max_batch_size": 8, "classes": classes}
     await client.push(policy(1, 1, 1, **asked))
@@ -329,7 +329,7 @@ async def test_a_pod_has_at_most_38_series_and_4_for_each_class(client: Client) 
         )
     series = await client.metrics()
     of_classes = [each for each in series if each[0].startswith("headway_class_")]
-    assert (len(series) - len(of_classes), len(of_classes)) == (38, 4 * MAX_CLASSES)
+    assert (len(series) - len(of_classes), len(of_classes)) == (40, 4 * MAX_CLASSES)
 
 
 async def test_a_change_of_the_config_map_is_taken_in(client: Client) -> None:

@@ -180,7 +180,7 @@ class Adapter:
     def added(self, request: Any) -> None:
         """VLLM has appended a request to ``waiting``."""
         is_request = self.room.added(request)
-        if is_request and self._work is not None:
+        if is_request and self._work is not None and request.request_id not in self.room.set_aside:
             load = self._work.load
             load.arrived(request.request_id, request.num_tokens, time.monotonic())
 
@@ -246,17 +246,19 @@ class Adapter:
 
     def _admitted(self, request_id: str, tokens: int) -> None:
         is_late = self.room.admitted(request_id)
-        if self._work is not None:
+        if self._work is None:
+            return
+        try:
             request = self._scheduler.requests[request_id]
-            standing = self.room.origins.of(request_id)
-            promised = self.room.class_of(request)
             self._work.admitted(
                 request,
-                promised,
+                self.room.class_of(request),
                 is_late=is_late,
-                standing=standing,
+                standing=self.room.origins.of(request_id),
                 cached_tokens=request.num_computed_tokens - tokens,
             )
+        except Exception as error:  # noqa: BLE001 - others were admitted as well
+            self.room.set_aside.add(request_id, error)
 
     def _gather(self) -> None:
         """Bring requests back into the queue that vLLM keeps elsewhere; only with class limits."""

@@ -10,13 +10,19 @@ from typing import Any, TypeVar
 
 from vllm.version import __version__ as engine_version
 
-from headway_runtime.exchange import history_file, policy_file, statistics_file
+from headway_runtime.exchange import (
+    history_file,
+    policy_file,
+    statistics_file,
+    tenant_totals,
+)
 from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.statistics_record import EngineState, Header
 from headway_runtime.executors.vllm.adapter import Adapter
 from headway_runtime.executors.vllm.class_accounts import ClassAccounts
 from headway_runtime.executors.vllm.connection import connect
 from headway_runtime.executors.vllm.control import StepControl
+from headway_runtime.executors.vllm.crash_watch import CrashWatch
 from headway_runtime.executors.vllm.followed import TenantOf, one_tenant
 from headway_runtime.executors.vllm.gpu_utilisation import GpuUtilisation
 from headway_runtime.executors.vllm.history_log import HistoryLog
@@ -24,6 +30,7 @@ from headway_runtime.executors.vllm.journal import Journal
 from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.step_account import EngineLoad
 from headway_runtime.executors.vllm.support import UnsupportedEngineError, choose_adapter
+from headway_runtime.executors.vllm.tenant_accounts import TenantAccounts
 from headway_runtime.executors.vllm.tracing import request_spans
 from headway_runtime.scheduling.view import Limits
 
@@ -47,12 +54,17 @@ def attach(scheduler: Any) -> StepControl:
     if adapter is not None and run_dir is not None:
         connect(adapter, Path(run_dir), header.rank)
     _LOGGER.info("Headway %s", _announcement(ceilings, stock_reason))
+    tenant_of = _tenant_of(adapter)
+    journal = _journal(scheduler, run_dir, header, tenant_of)
+    if adapter is not None:
+        adapter.room.set_aside.tell = journal.set_aside
     return StepControl(
         executor=adapter,
         ceilings=ceilings,
         watch=PolicyWatch(Path(run_dir or os.devnull) / policy_file.FILE_NAME),
-        journal=_journal(scheduler, run_dir, header, _tenant_of(adapter)),
+        journal=journal,
         load=lambda: _load(scheduler, adapter),
+        crashes=_crash_watch(run_dir, header.rank, tenant_of),
     )
 
 
@@ -71,7 +83,8 @@ def _journal(scheduler: Any, run_dir: str | None, header: Header, tenant_of: Ten
     def is_in_engine(request: Any) -> bool:
         return scheduler.requests.get(request.request_id) is request
 
-    histories = RequestHistories(classes, log, tenant_of, is_in_engine)
+    tenants = TenantAccounts(_tenants_writer(run_dir, header.rank))
+    histories = RequestHistories(classes, log, tenant_of, is_in_engine, tenants)
     writer = _writer(run_dir, header)
     return Journal(writer, header, GpuUtilisation(os.environ), classes, histories)
 
@@ -125,6 +138,7 @@ def _header(scheduler: Any, ceilings: Limits, stock_reason: str) -> Header:
         max_batch_ceiling=ceilings.max_batch_size,
         slots=statistics_file.SLOTS,
         refused_policies=0,
+        set_aside_requests=0,
         stock_reason=stock_reason,
         engine_version=engine_version,
     )
@@ -156,6 +170,28 @@ def _history_writer(run_dir: str | None, rank: int) -> history_file.HistoryWrite
     except Exception:
         # Whatever it is, the engine serves without them.
         _LOGGER.exception("Headway writes no histories of requests")
+        return None
+
+
+def _tenants_writer(run_dir: str | None, rank: int) -> tenant_totals.TenantTotalsWriter | None:
+    if run_dir is None:
+        return None
+    try:
+        return tenant_totals.TenantTotalsWriter(Path(run_dir) / tenant_totals.file_name(rank))
+    except Exception:
+        # Whatever it is, the engine serves without them.
+        _LOGGER.exception("Headway writes no totals of tenants")
+        return None
+
+
+def _crash_watch(run_dir: str | None, rank: int, tenant_of: TenantOf) -> CrashWatch | None:
+    if run_dir is None:
+        return None
+    try:
+        return CrashWatch.of_run(Path(run_dir), rank, tenant_of)
+    except Exception:
+        # Whatever it is, the engine serves, and nobody is suspected.
+        _LOGGER.exception("Headway does not keep who is under way")
         return None
 
 

@@ -44,22 +44,28 @@ class ClassAccounts:
         if entry is not None and target_ms is not None:
             entry.at(now_ns).ttft.count(_since_arrival_s(followed, now_ns) * 1000 / target_ms)
 
-    def ended(self, followed: Followed, reason: str, now_ns: int) -> None:
-        """A request has ended for this reason, by the name that vLLM has for it."""
+    def ended(self, followed: Followed, reason: str, now_ns: int) -> bool | None:
+        """A request has ended for this reason, by the name that vLLM has for it.
+
+        Returns:
+            Whether it met every objective; None where its client gave it up.
+        """
         promised = followed.promised
-        if promised is None or (reason == "ABORT" and not _may_have_met_a_stop_string(followed)):
-            return
+        if reason == "ABORT" and not _may_have_met_a_stop_string(followed):
+            return None
+        is_well = reason != "ERROR"
+        if promised is None:
+            return is_well
+        tpot_ratio = _tpot_ratio(followed, promised, now_ns) if is_well else None
+        attained = is_well and _attained(followed, promised, tpot_ratio, now_ns)
         entry = self.table.entry(promised.name)
-        if entry is None:
-            return
-        entry = entry.at(now_ns)
-        entry.requests += 1
-        if reason == "ERROR":
-            return
-        tpot_ratio = _tpot_ratio(followed, promised, now_ns)
-        if tpot_ratio is not None:
-            entry.tpot.count(tpot_ratio)
-        entry.attained += _attained(followed, promised, tpot_ratio, now_ns)
+        if entry is not None:
+            entry = entry.at(now_ns)
+            entry.requests += 1
+            entry.attained += attained
+            if tpot_ratio is not None:
+                entry.tpot.count(tpot_ratio)
+        return attained
 
 
 def _may_have_met_a_stop_string(followed: Followed) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.interface import Executor
+from headway_runtime.executors.vllm.crash_watch import CrashWatch
 from headway_runtime.executors.vllm.journal import Journal
 from headway_runtime.executors.vllm.step_account import Decided, EngineLoad
 from headway_runtime.policy import Mode, Policy
@@ -52,16 +53,20 @@ class StepControl:
         watch: the policy.
         journal: where steps are recorded.
         load: asks the engine what it has in hand.
+        crashes: keeps who is under way in case the engine dies; None keeps nobody.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one part of what happens around a step
         self,
         executor: Executor | None,
         ceilings: Limits,
         watch: PolicyWatch,
         journal: Journal,
         load: Callable[[], EngineLoad],
+        *,
+        crashes: CrashWatch | None = None,
     ) -> None:
+        self._crashes = crashes
         self.planner: Planner = plan_step
         self._executor = executor
         self._ceilings = ceilings
@@ -78,10 +83,14 @@ class StepControl:
         decided = self._decide(time.monotonic_ns())
         try:
             output = stock()
+        except Exception as error:
+            self._watch_crashes(CrashWatch.failed, error)
+            raise
         finally:
             returned_ns = time.monotonic_ns()
             if self._executor is not None:
                 self._executor.restore()
+        self._watch_crashes(CrashWatch.scheduled, output)
         if self._executor is not None:
             self._tell(_tell_admitted, self._executor, output)
             self._tell(self._executor.scheduled, output, decided.entered_ns / 1e9)
@@ -91,8 +100,13 @@ class StepControl:
     def update(self, output: Any, stock: Callable[[], Any]) -> Any:
         """Run ``stock``, the engine's own ``update_from_output()`` for this scheduler output."""
         entered_s = time.monotonic_ns() / 1e9
-        outputs = stock()
+        try:
+            outputs = stock()
+        except Exception as error:
+            self._watch_crashes(CrashWatch.failed, error)
+            raise
         ended_ns = time.monotonic_ns()
+        self._watch_crashes(CrashWatch.tokens_came, outputs)
         if self._executor is not None:
             self._tell(self._executor.looked_at, output, entered_s)
         gone = self._record(self._journal.finished, output, outputs, self._load, ended_ns)
@@ -109,11 +123,16 @@ class StepControl:
         if is_whole and self._executor is not None:
             self._tell(self._executor.launched, time.monotonic_ns() / 1e9)
 
+    def arriving(self, request: Any) -> None:
+        """The engine is about to take in a request."""
+        self._watch_crashes(CrashWatch.arriving, request)
+
     def added(self, request: Any) -> None:
         """The engine has taken in a request."""
         entered_ns = time.monotonic_ns()
         if self._executor is not None:
             self._tell(self._executor.added, request)
+        self._watch_crashes(CrashWatch.added, request)
         if entered_ns - self._followed_ns > ARRIVAL_FOLLOWS_AFTER_NS:
             self._follow(entered_ns)
         self._record(self._journal.arrived, request)
@@ -127,6 +146,8 @@ class StepControl:
             by_client: whether their clients may have asked for it.
         """
         entered_ns = time.monotonic_ns()
+        if by_client:
+            self._watch_crashes(CrashWatch.given_up, requests)
         self._tell_gone([each.request_id for each in requests])
         self._record(lambda: self._journal.ended(requests, by_client=by_client))
         self._journal.took(time.monotonic_ns() - entered_ns)
@@ -215,10 +236,21 @@ class StepControl:
             self._record(lambda: self._journal.refused(self._watch.refused))
 
     def _tell_gone(self, request_ids: Sequence[str]) -> None:
-        """Tell the executor which requests have ended."""
+        """Tell which requests have ended."""
+        self._watch_crashes(CrashWatch.ended, request_ids)
         if self._executor is not None:
             self._tell(self._executor.left, request_ids)
             self._tell(self._executor.ended, request_ids)
+
+    def _watch_crashes(self, event: Callable[..., None], told: Any) -> None:
+        """Keep who is under way; once that fails, nobody is kept any more."""
+        if self._crashes is None:
+            return
+        try:
+            event(self._crashes, told)
+        except Exception:
+            self._crashes = None
+            _LOGGER.exception("Headway does not keep who is under way from now on")
 
     @staticmethod
     def _tell(event: Callable[..., _Answer], *arguments: Any) -> _Answer | None:

@@ -15,6 +15,7 @@ class Followed:
     Attributes:
         request: vLLM's object.
         promised: its class when it arrived, to be held against; None without one.
+        tenant: whose it is; empty for all who cannot be told apart.
         first_token_ns: when its first token came; None before.
         history: what has become of it; None when that made no sense.
         group: the number that its prompt is counted under.
@@ -23,13 +24,19 @@ class Followed:
     """
 
     __slots__ = (
-        "first_token_ns", "group", "history", "is_queued", "promised", "request", "slot",
+        "first_token_ns", "group", "history", "is_queued", "promised", "request", "slot", "tenant",
     )  # fmt: skip
 
     def __init__(
-        self, request: Any, promised: TrafficClass | None, history: RequestHistory, group: int
+        self,
+        request: Any,
+        promised: TrafficClass | None,
+        history: RequestHistory,
+        group: int,
+        tenant: str = "",
     ) -> None:
         self.request = request
+        self.tenant = tenant
         self.promised = promised
         self.first_token_ns: int | None = None
         self.history: RequestHistory | None = history

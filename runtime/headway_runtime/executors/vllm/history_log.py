@@ -89,10 +89,15 @@ class HistoryLog:
         except IllegalTransitionError as error:
             followed.history = None
             self._leave(followed)
-            if not self._lost:
-                # Not which: its id is the client's text.
-                _LOGGER.warning("Headway has lost the history of a request: %s", error)
-            self._lost += 1
+            self.lost(error)
+
+    def lost(self, error: Exception) -> None:
+        """Nothing can be told of a request, for this error."""
+        if not self._lost:
+            # Not which: its id is the client's text, and so may be that of other errors.
+            kind = error if isinstance(error, IllegalTransitionError) else type(error).__name__
+            _LOGGER.warning("Headway has lost the history of a request: %s", kind)
+        self._lost += 1
 
     def left(self, followed: Followed) -> None:
         """A request is followed no more, and how it ended is not known."""

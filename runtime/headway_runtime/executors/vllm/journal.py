@@ -166,6 +166,11 @@ class Journal:
         self._header = replace(self._header, refused_policies=count)
         self._write_header()
 
+    def set_aside(self, count: int) -> None:
+        """Requests that were left to vLLM's own order so far."""
+        self._header = replace(self._header, set_aside_requests=count)
+        self._write_header()
+
     def stopped(self) -> None:
         """The engine shuts down."""
         self._header = replace(self._header, state=int(EngineState.STOPPED))

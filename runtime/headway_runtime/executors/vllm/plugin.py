@@ -39,6 +39,7 @@ class HeadwayScheduler(AsyncScheduler):  # type: ignore[misc]
 
     def add_request(self, request: Any) -> None:
         """Take in a request; see ``SchedulerInterface.add_request``."""
+        self._headway.arriving(request)
         super().add_request(request)
         self._headway.added(request)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.executors.vllm.readiness import readiness
+from headway_runtime.executors.vllm.set_aside import SetAside
 from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.order import MISFIT, urgency
 from headway_runtime.scheduling.view import Readiness, Urgency, WaitingRequest
@@ -28,6 +29,7 @@ class Classifier:
         late: ids of waiting requests that can keep their TTFT no more; it changes meanwhile.
         misfits: ids of those that could not be admitted when nothing ran, likewise.
         origins: whose they are, likewise.
+        set_aside: those that nobody can make sense of, likewise.
     """
 
     def __init__(
@@ -36,7 +38,9 @@ class Classifier:
         late: AbstractSet[str] = frozenset(),
         misfits: AbstractSet[str] = frozenset(),
         origins: Origins | None = None,
+        set_aside: SetAside | None = None,
     ) -> None:
+        self._set_aside = set_aside or SetAside()
         self._origins = origins or Origins()
         self._late = late
         self._misfits = misfits
@@ -75,15 +79,24 @@ class Classifier:
         name = request.request_id
         found = MISFIT
         if name not in self._misfits:
-            promised = self.traffic_class(request)
-            found = urgency(
-                request.arrival_time,
-                promised,
-                is_late=name in self._late,
-                due_s=self._origins.of(name).due_s(promised),
-            )
+            try:
+                found = self._by_promise(request, name)
+            except Exception as error:  # noqa: BLE001 - whatever it is, others are to be planned
+                self._set_aside.add(name, error)
+                found = self._set_aside.urgency(name)
         self._urgencies[name] = found
         return found
+
+    def _by_promise(self, request: Any, name: str) -> Urgency:
+        if name in self._set_aside:
+            return self._set_aside.urgency(name)
+        promised = self.traffic_class(request)
+        return urgency(
+            request.arrival_time,
+            promised,
+            is_late=name in self._late,
+            due_s=self._origins.of(name).due_s(promised),
+        )
 
     def waiting(self, request: Any) -> WaitingRequest:
         """What the planner knows of a waiting request.
@@ -91,7 +104,18 @@ class Classifier:
         Those at the front are looked at in every step. One that is ready stays what it is for as
         long as it waits, unless it becomes another part of its session.
         """
-        name, arrival_s = request.request_id, request.arrival_time
+        name = request.request_id
+        if name in self._set_aside:
+            return self._set_aside.waiting(name)
+        try:
+            return self._seen(request, name)
+        except Exception as error:  # noqa: BLE001 - whatever it is, others are to be planned
+            self._set_aside.add(name, error)
+            self.forget((name,))
+            return self._set_aside.waiting(name)
+
+    def _seen(self, request: Any, name: str) -> WaitingRequest:
+        arrival_s = request.arrival_time
         status, known = self._waiting.get(name, (None, None))
         if known is not None and status is request.status and known.arrival_s == arrival_s:
             return known

@@ -13,6 +13,7 @@ from typing import Any
 from headway_runtime.executors.vllm.class_accounts import ClassAccounts
 from headway_runtime.executors.vllm.followed import Followed, TenantOf, one_tenant
 from headway_runtime.executors.vllm.history_log import HistoryLog
+from headway_runtime.executors.vllm.tenant_accounts import TenantAccounts
 from headway_runtime.executors.vllm.under_way import UnderWay
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.history.lifecycle import State
@@ -34,6 +35,7 @@ class RequestHistories:
         tenant_of: tells whose a request is; must not fail on what clients send.
         is_in_engine: tells whether vLLM has this request among its own: what ends a session, or
             goes on with it, comes as a request as well.
+        tenants: told of ends, by whose they are.
     """
 
     def __init__(
@@ -42,7 +44,9 @@ class RequestHistories:
         log: HistoryLog | None = None,
         tenant_of: TenantOf = one_tenant,
         is_in_engine: Callable[[Any], bool] = lambda _: True,
+        tenants: TenantAccounts | None = None,
     ) -> None:
+        self._tenants = tenants or TenantAccounts()
         self._accounts = accounts
         self._log = log or HistoryLog()
         self._tenant_of = tenant_of
@@ -63,7 +67,11 @@ class RequestHistories:
             if known is not None:
                 self._under_way.remove(name)
                 self._log.left(known)
-            self._follow(name, request, now_ns)
+            try:
+                self._follow(name, request, now_ns)
+            except Exception as error:  # noqa: BLE001 - what becomes of all others is to be told
+                self._under_way.remove(name)
+                self._log.lost(error)
 
     def scheduled(self, output: Any, reasons: Iterable[Reason], now_ns: int) -> None:
         """A step was scheduled: vLLM's ``SchedulerOutput``, planned so for these reasons."""
@@ -118,6 +126,7 @@ class RequestHistories:
     def write(self, now_ns: int) -> None:
         """Write down what there is to tell."""
         self._log.write(self._under_way.requests, self._done, now_ns)
+        self._tenants.write()
 
     def given_up(self, request_ids: Iterable[str], now_ns: int) -> None:
         """These wait, and cannot keep their TTFT any more."""
@@ -128,7 +137,8 @@ class RequestHistories:
 
     def _follow(self, name: str, request: Any, now_ns: int) -> None:
         promised = self._accounts.traffic_class(request)
-        group = Group("" if promised is None else promised.name, self._tenant_of(request))
+        tenant = self._tenant_of(request)
+        group = Group("" if promised is None else promised.name, tenant)
         number = self._done.number(group)
         history = RequestHistory(
             name,
@@ -140,7 +150,8 @@ class RequestHistories:
             promised_ms=_promised_ms(promised),
         )
         # A pause of a session is nobody's fault, and no objective is for it.
-        followed = Followed(request, None if request.resumable else promised, history, number)
+        held_to = None if request.resumable else promised
+        followed = Followed(request, held_to, history, number, tenant)
         self._under_way.add(name, followed)
         self._log.arrived(name, followed, now_ns)
         for each in self._under_way.sweep():
@@ -223,7 +234,8 @@ class RequestHistories:
         tokens = followed.request.num_output_tokens
         reading = self._done.reading
         self._log.note(followed, RequestHistory.ended, state, now_ns, reading, tokens)
-        self._accounts.ended(followed, reason, now_ns)
+        attained = self._accounts.ended(followed, reason, now_ns)
+        self._tenants.ended(followed, now_ns, attained=attained)
         self._log.ended(followed)
 
 

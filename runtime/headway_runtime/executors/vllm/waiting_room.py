@@ -8,6 +8,7 @@ from typing import Any
 
 from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.executors.vllm.request_class import Classifier
+from headway_runtime.executors.vllm.set_aside import SetAside
 from headway_runtime.executors.vllm.stand_still import StandStill
 from headway_runtime.executors.vllm.waiting_queue import QueueView, WaitingQueue
 from headway_runtime.policy import Mode, Policy, TrafficClass
@@ -26,11 +27,13 @@ class WaitingRoom:
     Attributes:
         tenancy: what each tenant has waiting and was served.
         origins: whose the requests are.
+        set_aside: those of which nothing can be told.
     """
 
     def __init__(self, scheduler: Any) -> None:
         self.tenancy: Tenancy[Any] = Tenancy()
         self.origins = Origins(self.tenancy.shares.known_as)
+        self.set_aside = SetAside()
         self._scheduler = scheduler
         self._queue = WaitingQueue()
         self._late: set[str] = set()
@@ -44,7 +47,11 @@ class WaitingRoom:
         self._classifier = None
         if policy is not None:
             self._classifier = Classifier(
-                policy, self._late, self._stand_still.misfits, self.origins
+                policy,
+                self._late,
+                self._stand_still.misfits,
+                self.origins,
+                self.set_aside,
             )
             self.tenancy.declare(policy)
             self.origins.adopt(policy)
@@ -116,7 +123,10 @@ class WaitingRoom:
         self._queue.added()
         if self._scheduler.requests.get(request.request_id) is not request:
             return False
-        self.origins.arrived(request)
+        try:
+            self.origins.arrived(request)
+        except Exception as error:  # noqa: BLE001 - whatever it is, others are to be planned
+            self.set_aside.add(request.request_id, error)
         self._waits(request)
         return True
 
@@ -150,10 +160,14 @@ class WaitingRoom:
         self._late.difference_update(gone)
         self._stand_still.misfits.difference_update(gone)
         self.origins.ended(gone, time.time())
+        for each in gone:
+            self.set_aside.ended(each)
 
     def class_of(self, request: Any) -> TrafficClass | None:
         """The request's class, None when it has no objective."""
-        return None if self._classifier is None else self._classifier.traffic_class(request)
+        if self._classifier is None or request.request_id in self.set_aside:
+            return None
+        return self._classifier.traffic_class(request)
 
     def admitted(self, request_id: str) -> bool:
         """A request runs. Returns whether its TTFT was given up."""

@@ -83,6 +83,11 @@ class RequestHistory:
         self._yielded: dict[Group, int] = {}
         self._reasons = 0
 
+    @property
+    def chunk_tokens(self) -> int:
+        """Tokens of its prompt that were computed, and those again that were so again."""
+        return self._chunk_tokens
+
     def admitted(self, now_ns: int, done: Reading, cached_tokens: int = 0) -> None:
         """It runs from now on, or again; so many of its tokens need not be computed.
 
