@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headway_operator.api.base import ApiModel, list_map
+from headway_operator.api.degradation import Step
 
 
 class ConditionType(StrEnum):
@@ -28,6 +29,9 @@ class ConditionType(StrEnum):
     """More pods are needed than scaling.maxReplicas allows, or than can be started."""
     ROUTER_READY = "RouterReady"
     """A pod of the router is ready, and the Service points to it. Only where router.enabled."""
+    DEGRADED = "Degraded"
+    """Something is given up while GPUs or memory are short; the reason is the step of the ladder
+    that the service stands on."""
     STALLED = "Stalled"
     """Something is wrong that will not heal by itself."""
 
@@ -37,7 +41,7 @@ class Condition(ApiModel):
 
     type: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
     """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited,
-    RouterReady or Stalled."""
+    RouterReady, Degraded or Stalled."""
 
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
@@ -55,6 +59,43 @@ class Condition(ApiModel):
 
     observed_generation: Annotated[int, Field(ge=0)]
     """Generation of the spec it is about."""
+
+
+class TakenStep(ApiModel):
+    """A step of spec.degradation that is in force, with what it takes to go on from there."""
+
+    step: Step
+    """Which one."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
+    """What is short, as one word for programs."""
+
+    since: Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
+    """When it was taken, or was last moved."""
+
+    tries: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often it was taken for the same spec, without having been left between."""
+
+    retrying: bool = False
+    """Whether it is being found out if all replicas can be had again."""
+
+    declared: Annotated[str, Field(max_length=64)] | None = None
+    """Hash of what is declared and could not be had: another one is tried anew."""
+
+    memory_percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    """SmallerMemory: share of the declared memory that engines take."""
+
+    in_place: bool = False
+    """Pods are replaced without a spare one, because none of them served."""
+
+    replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """FewerReplicas: most pods."""
+
+    max_batch_size: Annotated[int, Field(ge=1, le=8192)] | None = None
+    """LowerLimits: most requests running at once."""
+
+    token_budget: Annotated[int, Field(ge=1, le=1_048_576)] | None = None
+    """LowerLimits: most tokens in one engine step."""
 
 
 class InferenceServiceStatus(ApiModel):
@@ -82,4 +123,9 @@ class InferenceServiceStatus(ApiModel):
         tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))
     ] = ()
     """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited,
-    RouterReady and Stalled."""
+    RouterReady, Degraded and Stalled."""
+
+    degradation: Annotated[
+        tuple[TakenStep, ...], Field(max_length=5, json_schema_extra=list_map("step"))
+    ] = ()
+    """The steps of the ladder that are in force."""

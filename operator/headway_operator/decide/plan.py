@@ -12,6 +12,7 @@ from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
+from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.snapshot import PublishedPolicy
 from headway_operator.observe.tuning import Tuning
 
@@ -90,6 +91,8 @@ class Plan:
         tuning: how the engines are tuned; None while that is being found out.
         changes: what was retuned, each with its reason.
         scaling: how many pods were needed; None where others decide that.
+        shortages: for how long something has been short.
+        rung: place in its ladder of the last step that it stands on, from 1; 0 without any.
     """
 
     applications: tuple[Application, ...]
@@ -101,6 +104,8 @@ class Plan:
     tuning: Tuning | None = None
     changes: tuple[Change, ...] = ()
     scaling: Scaling | None = None
+    shortages: ShortageWatch | None = None
+    rung: int = 0
 
     @property
     def is_quiet(self) -> bool:

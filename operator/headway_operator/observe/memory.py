@@ -10,6 +10,7 @@ from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
 from headway_operator.observe.scaling import Scaling
+from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.sidecars import Sidecars
 from headway_operator.observe.snapshot import PublishedPolicy, Refusal
 from headway_operator.observe.tuning import Tuning
@@ -24,6 +25,7 @@ class ServiceMemory:
         published: the policy decided last.
         tuning: how its engines are tuned.
         scaling: how many pods it needed; None where others decide that.
+        shortages: for how long something has been short.
         refusals: objects the API server did not take, by slot.
         memo: results of decisions about it.
     """
@@ -32,6 +34,7 @@ class ServiceMemory:
     published: PublishedPolicy | None = None
     tuning: Tuning | None = None
     scaling: Scaling | None = None
+    shortages: ShortageWatch | None = None
     refusals: dict[str, Refusal] = field(default_factory=dict)
     memo: Memo = field(default_factory=Memo)
     _generation: int = -1

@@ -66,6 +66,7 @@ class Observer:
             metrics=self._metrics(pods),
             tuning=remembered.tuning,
             scaling=remembered.scaling,
+            shortages=remembered.shortages,
             memo=remembered.memo,
         )
 

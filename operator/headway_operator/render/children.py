@@ -58,6 +58,7 @@ class Blueprint:
         router_replicas: pods of the router; None where nothing of it is rendered.
         router_image: image with vllm-router for a service that names none.
         router_applied: the router's pod template as it was last applied.
+        in_place: an old pod makes room for the new one before that is there.
     """
 
     namespace: str
@@ -73,6 +74,7 @@ class Blueprint:
     router_replicas: int | None = None
     router_image: str = ""
     router_applied: AppliedTemplate | None = None
+    in_place: bool = False
 
 
 def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
@@ -92,7 +94,7 @@ def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
         _child(
             blueprint,
             "Deployment",
-            {"spec": deployment_spec(name, spec, template)},
+            {"spec": deployment_spec(name, spec, template, in_place=blueprint.in_place)},
             template_annotations(template, inputs),
         ),
         *_router_children(blueprint),

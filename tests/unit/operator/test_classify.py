@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_operator.observe.classify import worst_problem
-from headway_operator.observe.preflight_problems import FINDINGS as FINDINGS_TOLD
+from headway_operator.observe.findings import FINDINGS as FINDINGS_TOLD
 from headway_operator.observe.problems import Problem, Tier, shown
 from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
 from headway_runtime.preflight.finding import Problem as Finding
