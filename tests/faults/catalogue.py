@@ -12,6 +12,7 @@ FAULTS = {
     "pod_killed_under_load": "a pod killed under load",
     "host_out_of_memory": "memory limit exceeded",
     "engine_out_of_memory": "the engine has too little memory for its KV cache at start",
+    "cache_beyond_the_limit": "a KV cache beyond the memory limit: less of it, until it fits",
     "api_server_gone": "the API server gone for a minute",
     "prometheus_gone": "Prometheus gone for a minute",
     "preemption": "a pod of a higher priority takes the GPU",

@@ -52,7 +52,7 @@ class LadderStep(ApiModel):
     after_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
     """How long the shortage has lasted before the step is taken, in seconds. When absent: 30 for
     ShedClasses and LowerLimits, 600 for FewerReplicas (nodes may be added meanwhile), 0 for those
-    that follow an engine that has failed for want of memory three times."""
+    that follow an engine that was restarted twice for want of memory."""
 
     model: ModelSource | None = None
     """The model of the step FallbackModel; engine.args stay as they are, and so does the name that

@@ -14,8 +14,8 @@ from headway_operator.observe.container_problems import container_problem
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.shortage import Shortage
 
-FAILED_STARTS = 3
-"""Ends of one engine for want of memory that are no chance any more."""
+RESTARTS = 2
+"""So many restarts of one engine that ended for want of memory are no chance any more."""
 
 MEMORY_REASONS = frozenset({"OOMKilled", "EngineOutOfMemory", "KVCacheTooSmall"})
 ROOM_REASONS = frozenset({"InsufficientGPU", "InsufficientResources", "QuotaExceeded"})
@@ -101,7 +101,7 @@ def _memory(facts: Facts) -> Reading:
 def _lacks_memory(pod: PodRecord) -> str:
     """Why the pod's engine failed again and again, if that was for want of memory."""
     engine = pod.containers.get(ENGINE)
-    if engine is None or pod.ready or engine.restarts < FAILED_STARTS - 1:
+    if engine is None or pod.ready or engine.restarts < RESTARTS:
         return ""
     problem = container_problem(engine)
     return problem.reason if problem and problem.reason in MEMORY_REASONS else ""
