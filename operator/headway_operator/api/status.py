@@ -86,7 +86,7 @@ class TakenStep(ApiModel):
     """SmallerMemory: share of the declared memory that engines take."""
 
     in_place: bool = False
-    """Pods are replaced without a spare one, because none of them served."""
+    """Pods are being replaced without a spare one, because none of them served."""
 
     replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
     """FewerReplicas: most pods."""

@@ -30,7 +30,7 @@ from headway_operator.decide.retune import Retuned
 from headway_operator.decide.router import decide_target, target_change
 from headway_operator.decide.scaling import decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
-from headway_operator.decide.tuning import decide_tuning, fresh_signals
+from headway_operator.decide.tuning import decide_tuning
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.tuning import Tuning
@@ -63,8 +63,7 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     refusals = standing_refusals(snapshot, needed)
     facts = gather_facts(snapshot, spec, published, template, now)
     facts = replace(facts, refusals=refusals, scaled=scaled)
-    signals = fresh_signals(snapshot, spec, retuned.tuning.point) if retuned else None
-    degradation = decide_degradation(facts, declared, signals)
+    degradation = decide_degradation(facts, declared, retuned.signals if retuned else None)
     return _plan(
         replace(facts, degradation=degradation.steps),
         due_applications(needed, refusals, now),

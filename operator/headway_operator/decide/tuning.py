@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.decide.retune import Bounds, ClassTargets, Retuned, clamp, retune
-from headway_operator.decide.retune.signals import Signals, read_signals
 from headway_operator.observe.sidecars import HeldPoint, SidecarReport
 from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.tuning import OperatingPoint, Tuning
@@ -22,17 +21,6 @@ def decide_tuning(snapshot: Snapshot, spec: InferenceServiceSpec) -> Retuned | N
     if spec.scheduling.mode == "Off":
         return Retuned(clamped, ())
     return retune(clamped, snapshot.metrics, targets_of(spec), bounds)
-
-
-def fresh_signals(
-    snapshot: Snapshot, spec: InferenceServiceSpec, point: OperatingPoint
-) -> Signals | None:
-    """What pods say that shortages were not read from before; None where they say nothing new."""
-    metrics, watch = snapshot.metrics, snapshot.shortages
-    is_new = watch is None or metrics.collection > watch.collection
-    if not is_new or not metrics.pods or metrics.source is None or metrics.missing:
-        return None
-    return read_signals(metrics, targets_of(spec), point, bounds_of(spec))
 
 
 def bounds_of(spec: InferenceServiceSpec) -> Bounds:

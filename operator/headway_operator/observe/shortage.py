@@ -37,12 +37,10 @@ class ShortageWatch:
     Attributes:
         epoch: the operator's term in which it was.
         timings: by shortage.
-        collection: number of the collection of metrics that was looked at last.
     """
 
     epoch: int
     timings: dict[Shortage, Timing] = field(default_factory=dict)
-    collection: int = 0
 
     def of(self, shortage: Shortage) -> Timing:
         """How long one of them lasts."""

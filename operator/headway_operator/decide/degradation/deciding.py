@@ -14,7 +14,7 @@ from headway_operator.decide.degradation.ladder import (
     rung_of,
     standing_steps,
 )
-from headway_operator.decide.degradation.leaving import left, retried
+from headway_operator.decide.degradation.leaving import left, moved_on
 from headway_operator.decide.degradation.reading import Reading, State, read_shortages
 from headway_operator.decide.degradation.taking import Case, take
 from headway_operator.decide.degradation.timing import afresh, timed
@@ -69,12 +69,11 @@ def decide_degradation(
     standing = standing_steps(before, declared)
     readings = read_shortages(facts, signals)
     watch = timed(_watch(facts), readings, facts.now.unix)
-    watch = replace(watch, collection=facts.snapshot.metrics.collection)
     void = tuple(
         _taken_back(each, "the spec is another one") for each in before if each not in standing
     )
     look = _Look(facts, declared, signals, readings, watch, standing)
-    moved = _taken(look) or _left(look) or _retried(look) or Degradation(standing, watch)
+    moved = _taken(look) or _left(look) or _moved_on(look) or Degradation(standing, watch)
     rung = rung_of(moved.steps, declared)
     return replace(moved, notices=(*void, *moved.notices), rung=rung)
 
@@ -115,8 +114,10 @@ def _next_step(look: _Look, case: Case) -> TakenStep | None:
     return None
 
 
-def _retried(look: _Look) -> Degradation | None:
-    step = next((again for each in look.standing if (again := retried(each, look.facts))), None)
+def _moved_on(look: _Look) -> Degradation | None:
+    """A step that stays in force, as it is from now on. It is no news."""
+    found = (moved_on(each, look.facts) for each in look.standing)
+    step = next((each for each in found if each is not None), None)
     return None if step is None else _with(look, step, ())
 
 

@@ -67,7 +67,10 @@ def standing_steps(taken: Iterable[TakenStep], spec: InferenceServiceSpec) -> tu
     One that is not in the ladder any more does not, nor one that replaced pods for a spec that is
     now another.
     """
-    wanted, now = {each.step: each for each in taken}, declared_hash(spec)
+    wanted = {each.step: each for each in taken}
+    if not wanted:
+        return ()
+    now = declared_hash(spec)
     found = (wanted[each.step] for each in ladder_of(spec) if each.step in wanted)
     return tuple(each for each in found if each.declared in (None, now))
 

@@ -40,8 +40,16 @@ def left(
     return f"there has been enough for {CLEAR_SECONDS} s"
 
 
-def retried(taken: TakenStep, facts: Facts) -> TakenStep | None:
-    """The step while all replicas are tried again; None while it is not time to."""
+def moved_on(taken: TakenStep, facts: Facts) -> TakenStep | None:
+    """The step with what changes while it is in force; None while nothing does.
+
+    Once those that are left serve, all replicas are tried again after a pause; and once pods are
+    replaced, the next time a spare one comes first again.
+    """
+    if not is_complete(facts):
+        return None
+    if taken.in_place:
+        return taken.model_copy(update={"in_place": False})
     if taken.step is not Step.FEWER_REPLICAS or taken.retrying:
         return None
     pause = min(PAUSE_SECONDS * taken.tries, MOST_PAUSE_SECONDS)

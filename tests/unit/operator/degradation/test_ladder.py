@@ -74,6 +74,11 @@ def test_nobody_serves_so_pods_are_replaced_without_a_spare_one() -> None:
     world = World()
     world.looks(2, killed)
     assert world.deployment["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    template = world.hash
+    world.looks(2, ready_pod)
+    assert world.deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert world.hash == template
+    assert len(heard(world.plans)) == 1
 
 
 def test_somebody_serves_so_the_spare_one_comes_first() -> None:
@@ -347,6 +352,7 @@ def test_a_class_that_does_not_shed_is_not_shed() -> None:
 def test_another_operator_goes_on_from_where_the_last_one_was() -> None:
     world = World(spec(replicas=2, classes=CLASSES))
     world.looks(2, killed, killed)
+    world.looks(2, ready_pod, ready_pod)
     before = (world.steps, world.hash)
     world.restart_operator()
     plan = world.look(ready_pod, ready_pod)
