@@ -20,6 +20,7 @@ FAULTS = {
     "model_download_slow": "a model that is downloaded slowly",
     "node_gone": "a node that is gone",
     "kv_cache_full": "a KV cache that is full",
+    "kv_cache_full_and_missed": "a KV cache that is full while a promise is missed",
     "poison_request": "requests that are made to break the engine",
     "rollout_without_a_spare_gpu": "a rollout without a spare GPU",
 }
