@@ -36,6 +36,9 @@ class ConditionType(StrEnum):
     """Something is wrong that will not heal by itself."""
 
 
+MOST_TRIES = 1000
+
+
 class Condition(ApiModel):
     """One aspect of the service's state."""
 
@@ -73,8 +76,9 @@ class TakenStep(ApiModel):
     since: Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
     """When it was taken, or was last moved."""
 
-    tries: Annotated[int, Field(ge=1, le=1000)] = 1
-    """How often it was taken for the same spec, without having been left between."""
+    tries: Annotated[int, Field(ge=1, le=MOST_TRIES)] = 1
+    """How often it was taken for the same spec, without having been left between; further ones are
+    not counted."""
 
     retrying: bool = False
     """Whether it is being found out if all replicas can be had again."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.degradation import LadderStep, Step
-from headway_operator.api.status import TakenStep
+from headway_operator.api.status import MOST_TRIES, TakenStep
 from headway_operator.decide.degradation.ladder import declared_hash
 from headway_operator.decide.degradation.memory_share import keeps_kv_on_host, smaller
 from headway_operator.decide.degradation.reading import Reading, serving
@@ -55,7 +55,7 @@ def take(rung: LadderStep, before: TakenStep | None, case: Case) -> TakenStep | 
     if fields is None:
         return None
     reason, since = case.reading.reason, case.facts.now.text
-    tries = before.tries + 1 if before else 1
+    tries = min(before.tries + 1, MOST_TRIES) if before else 1
     return TakenStep(step=rung.step, reason=reason, since=since, tries=tries, **fields)
 
 

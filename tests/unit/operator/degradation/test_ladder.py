@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from headway_operator.api.status import TakenStep
 from headway_operator.decide import Plan
 from tests.unit.operator.degradation.world import (
     CALM,
@@ -209,6 +211,19 @@ def test_pods_that_nobody_has_room_for_are_given_up_in_time_and_tried_again() ->
     plan = world.look(ready_pod, ready_pod, ready_pod)
     assert taken(world) == []
     assert [each.reason for each in heard(world.plans)] == ["Degraded", "Recovered"]
+
+
+def test_tries_are_counted_only_so_far() -> None:
+    world = World(spec(replicas=2, degradation=[{"step": "FewerReplicas", "afterSeconds": 0}]))
+    world.look(ready_pod, pending)
+    (step,) = world.steps
+    often = step.model_copy(update={"tries": 1000, "retrying": True})
+    service = world.snapshot.service
+    status = service.status.model_copy(update={"degradation": (often,)})
+    world.snapshot = replace(world.snapshot, service=replace(service, status=status))
+    world.looks(2, ready_pod, pending)
+    assert [(each.tries, each.retrying) for each in world.steps] == [(1000, False)]
+    TakenStep.model_validate(world.steps[0].to_kubernetes())
 
 
 def test_the_only_pod_is_never_given_up() -> None:
