@@ -34,10 +34,12 @@ from headway_operator.environment import VARIABLES, Environment, EnvironmentVari
 from headway_operator.errors import told
 from headway_operator.metrics import (
     COLLECT_SECONDS,
+    DEGRADATION,
     LEADER,
     METRICS_SOURCE,
     RECONCILE_SECONDS,
     SERVICES,
+    show_rung,
 )
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.demand_watch import DemandWatch
@@ -145,6 +147,8 @@ class Operator:
                 await asyncio.gather(
                     self.collect(), self.poller.poll_due(self.cluster, time.monotonic())
                 )
+            else:
+                DEGRADATION.clear()
             self.queue.add_idle(
                 self.rounds.due(self.cluster.services, lambda key: self.cluster.pods.get(key, ()))
             )
@@ -201,6 +205,7 @@ class Operator:
         """An object was deleted: what we wrote of it is history."""
         if slot == KIND:
             self.memory.forget(key)
+            show_rung(*key, 0)
         else:
             self.memory.children.deleted((slot, key), uid)
 

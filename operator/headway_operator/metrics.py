@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from prometheus_client import Counter, Gauge, Histogram
 
 RECONCILE_SECONDS = Histogram(
@@ -29,5 +31,19 @@ METRICS_SOURCE = Gauge(
     "Pods whose metrics came from there in the last collection.",
     ["source"],
 )
+DEGRADATION = Gauge(
+    "headway_operator_degradation_rung",
+    "Place in its ladder of the last step that a service stands on; absent without one.",
+    ["service_namespace", "service"],
+)
 LEADER = Gauge("headway_operator_leader", "1 while this process leads.")
 SERVICES = Gauge("headway_operator_services", "InferenceServices that are watched.")
+
+
+def show_rung(namespace: str, service: str, rung: int) -> None:
+    """Show where a service stands in its ladder; 0 where it stands on no step, or is gone."""
+    if rung:
+        DEGRADATION.labels(service_namespace=namespace, service=service).set(rung)
+        return
+    with contextlib.suppress(KeyError):
+        DEGRADATION.remove(namespace, service)

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from headway_runtime.executors.vllm.last_words import ENTRY_POINTS
+
 PACKAGE = Path(__file__).resolve().parent
 
 ENGINE_SIDE = (
@@ -28,6 +30,7 @@ ENGINE_SIDE = (
 """What is copied: files and whole packages, relative to this package. These may import nothing but
 the standard library, vLLM and each other."""
 
+_METADATA = "headway_runtime-0.dist-info"
 _FOR_ALL = 0o755
 
 
@@ -49,10 +52,22 @@ def install(destination: Path) -> Path:
     staging = Path(tempfile.mkdtemp(prefix=".install-", dir=destination))
     try:
         _copy(staging / PACKAGE.name)
-        _replace(staging / PACKAGE.name, library / PACKAGE.name, staging / "old")
+        _announce(staging / _METADATA)
+        for name in (PACKAGE.name, _METADATA):
+            _replace(staging / name, library / name, staging / f"old-{name}")
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return library
+
+
+def _announce(target: Path) -> None:
+    """Write the metadata by which vLLM finds what it is to call in its processes."""
+    target.mkdir()
+    (target / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: headway-runtime\nVersion: 0\n", encoding="ascii"
+    )
+    (target / "entry_points.txt").write_text(ENTRY_POINTS, encoding="ascii")
+    _open_to_all(target)
 
 
 def _copy(target: Path) -> None:
@@ -63,6 +78,10 @@ def _copy(target: Path) -> None:
             shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copyfile(source, copy)
+    _open_to_all(target)
+
+
+def _open_to_all(target: Path) -> None:
     for path in (target, *target.rglob("*")):
         # The engine may run as another user than this container, and needs no more than to read.
         path.chmod(_FOR_ALL if path.is_dir() else 0o644)

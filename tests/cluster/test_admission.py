@@ -104,6 +104,15 @@ def test_as_many_tenants_as_may_be_are_admitted_each_with_a_key(operator: Cluste
     dry_run(operator, merged(TABLE["valid"], {"spec": {"tenants": tenants}}))
 
 
+def test_a_whole_ladder_is_admitted_and_so_is_none(operator: Cluster) -> None:
+    steps = ("ShedClasses", "LowerLimits", "SmallerMemory", "FewerReplicas")
+    fallback = {"step": "FallbackModel", "model": {"uri": "hf://org/smaller", "revision": "main"}}
+    ladder = [*({"step": each, "afterSeconds": 0} for each in steps), fallback]
+    for each in (ladder, []):
+        stored = dry_run(operator, merged(TABLE["valid"], {"spec": {"degradation": each}}))
+        assert stored["spec"]["degradation"] == each
+
+
 @pytest.mark.parametrize("promise", [{"ttftMilliseconds": 500}, {"deadlineSeconds": 60}])
 def test_a_class_with_an_objective_may_shed(operator: Cluster, promise: dict[str, int]) -> None:
     shedding = {"name": "interactive", "whenUnmet": "Shed", "maxQueued": 100, **promise}

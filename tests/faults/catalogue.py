@@ -12,6 +12,7 @@ FAULTS = {
     "pod_killed_under_load": "a pod killed under load",
     "host_out_of_memory": "memory limit exceeded",
     "engine_out_of_memory": "the engine has too little memory for its KV cache at start",
+    "cache_beyond_the_limit": "a KV cache beyond the memory limit: less of it, until it fits",
     "api_server_gone": "the API server gone for a minute",
     "prometheus_gone": "Prometheus gone for a minute",
     "preemption": "a pod of a higher priority takes the GPU",
@@ -19,6 +20,7 @@ FAULTS = {
     "model_download_slow": "a model that is downloaded slowly",
     "node_gone": "a node that is gone",
     "kv_cache_full": "a KV cache that is full",
+    "kv_cache_full_and_missed": "a KV cache that is full while a promise is missed",
     "poison_request": "requests that are made to break the engine",
     "rollout_without_a_spare_gpu": "a rollout without a spare GPU",
 }

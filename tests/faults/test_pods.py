@@ -109,3 +109,45 @@ def test_kv_cache_full(chat: Service, record: RecordFault, api_url: str) -> None
     assert failed == []
     assert fault.recording.failed() == []
     assert max(total(each, "headway_waiting_requests") for each in seen) > 0
+
+
+PROMISED = {
+    "classes": [
+        {"name": "interactive", "ttftMilliseconds": 200},
+        {"name": "spare", "deadlineSeconds": 60, "whenUnmet": "Shed"},
+    ],
+    "defaultClass": "interactive",
+    "degradation": [
+        {"step": "ShedClasses", "afterSeconds": 0},
+        {"step": "LowerLimits", "afterSeconds": 0},
+    ],
+}
+
+
+def test_kv_cache_full_and_missed(chat: Service, record: RecordFault) -> None:
+    """A KV cache that is full while a promise is missed.
+
+    As above, but the clients are promised a first token within 200 ms, and another class sheds. The
+    ladder of the service has no patience. The clients go when a step is taken.
+    """
+    set_arguments(chat, [*chat.read()["spec"]["engine"]["args"], "--num-gpu-blocks-override=12"])
+    wait_settled(chat)
+    (before,) = chat.pods()
+
+    async def flood() -> None:
+        async with Load(f"http://{chat.cluster_ip()}", MODEL, streams=10, max_tokens=250):
+            await asyncio.to_thread(chat.wait_for, "Degraded", "True", timeout_s=120)
+
+    with chat.changed(PROMISED), record(chat) as fault:
+        fault.cause("ten clients begin")
+        asyncio.run(flood())
+        message = str(chat.condition("Degraded")["message"])
+        fault.mend("the clients go")
+        assert "KVCacheFull: " in message
+        chat.wait_for("Degraded", "False", timeout_s=400)
+        fault.recovered(chat)
+    (after,) = chat.pods()
+    assert identity(after) == identity(before)
+    assert fault.seen("event", "Warning Degraded")
+    assert fault.seen("event", "Normal Recovered")
+    assert fault.recording.failed() == []

@@ -6,73 +6,15 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from headway_operator.api.base import ApiModel, Rule, list_map, rules
+from headway_operator.api.base import ATOMIC, ApiModel, Rule, list_map, rules
+from headway_operator.api.degradation import LadderStep
 from headway_operator.api.engine import Engine
+from headway_operator.api.model import Model
 from headway_operator.api.router import Router
-from headway_operator.api.scalars import DataKey, DnsLabel, ImageReference, ObjectName
+from headway_operator.api.scalars import DnsLabel, ImageReference
 from headway_operator.api.scaling import IN_FULL, Scaling
 from headway_operator.api.scheduling import Scheduling
 from headway_operator.api.traffic import Tenant, TrafficClass
-
-_HF = r"^hf://[A-Za-z0-9][-A-Za-z0-9._]*/[A-Za-z0-9][-A-Za-z0-9._]*$"
-_PVC = r"^pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[-A-Za-z0-9._]+)*/?$"
-
-
-Revision = Annotated[
-    str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][-A-Za-z0-9._/]*$")
-]
-
-
-class TokenSecret(ApiModel):
-    """A key of a Secret in the same namespace."""
-
-    name: ObjectName
-    """Name of the Secret."""
-
-    key: DataKey
-    """Key in the Secret's data."""
-
-
-class Model(ApiModel):
-    """The model to serve. A change replaces the pods."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                f"self.uri.matches('{_HF}') || self.uri.matches('{_PVC}')",
-                "model.uri must be hf://organisation/name or pvc://claim/path/in/claim",
-            ),
-            Rule("!self.uri.contains('/..')", "model.uri must not contain '..'"),
-            Rule(
-                "self.uri.startsWith('hf://') || (!has(self.revision) && !has(self.tokenSecret) "
-                "&& !has(self.cacheClaim))",
-                "model.revision, model.tokenSecret and model.cacheClaim are for hf:// models: "
-                "remove them or use an hf:// uri",
-            ),
-        )
-    )
-
-    uri: Annotated[str, Field(min_length=1, max_length=512)]
-    """`hf://organisation/name` for the Hugging Face Hub, or `pvc://claim/path/in/claim`."""
-
-    served_name: (
-        Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-A-Za-z0-9._/:]+$")] | None
-    ) = None
-    """Name that requests use for the model; the InferenceService's own name when absent."""
-
-    revision: (
-        Annotated[
-            str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][-A-Za-z0-9._/]*$")
-        ]
-        | None
-    ) = None
-    """Branch, tag or commit of an hf:// model."""
-
-    token_secret: TokenSecret | None = None
-    """Hub token for an hf:// model that needs one."""
-
-    cache_claim: ObjectName | None = None
-    """PersistentVolumeClaim that keeps downloaded files of an hf:// model between pods."""
 
 
 class Runtime(ApiModel):
@@ -124,6 +66,11 @@ class InferenceServiceSpec(ApiModel):
                 "tenants[].apiKeySHA256 is what requests of a tenant are known by: add it, or set "
                 "trustHeaders if something in front of the Service sets X-Headway-Tenant",
             ),
+            Rule(
+                "!has(self.degradation) || self.degradation.all(s, "
+                "self.degradation.exists_one(o, o.step == s.step))",
+                "degradation[].step must not name a step twice: remove one of the two",
+            ),
         )
     )
 
@@ -173,3 +120,10 @@ class InferenceServiceSpec(ApiModel):
     router: Annotated[Router, Field(default_factory=Router, json_schema_extra={"default": {}})]
     """vLLM's router between the Service and the engines: it chooses an engine for each request, and
     another one where that engine dies or refuses before it has answered anything."""
+
+    degradation: (
+        Annotated[tuple[LadderStep, ...], Field(max_length=5, json_schema_extra=ATOMIC)] | None
+    ) = None
+    """What is given up, in this order, while GPUs or memory are short. When absent: ShedClasses,
+    LowerLimits, SmallerMemory, FewerReplicas. An empty list gives up nothing. A step that would not
+    help with what is short is passed over."""

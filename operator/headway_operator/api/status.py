@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headway_operator.api.base import ApiModel, list_map
+from headway_operator.api.degradation import Step
 
 
 class ConditionType(StrEnum):
@@ -32,8 +33,14 @@ class ConditionType(StrEnum):
     ACTIVATOR_READY = "ActivatorReady"
     """A pod of the activator is ready, so that the service may have no engine. Only where
     scaling.minReplicas is 0."""
+    DEGRADED = "Degraded"
+    """Something is given up while GPUs or memory are short; the reason is the step of the ladder
+    that the service stands on."""
     STALLED = "Stalled"
     """Something is wrong that will not heal by itself."""
+
+
+MOST_TRIES = 1000
 
 
 class Condition(ApiModel):
@@ -41,7 +48,7 @@ class Condition(ApiModel):
 
     type: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
     """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited,
-    RouterReady, ActivatorReady or Stalled."""
+    RouterReady, ActivatorReady, Degraded or Stalled."""
 
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
@@ -59,6 +66,44 @@ class Condition(ApiModel):
 
     observed_generation: Annotated[int, Field(ge=0)]
     """Generation of the spec it is about."""
+
+
+class TakenStep(ApiModel):
+    """A step of spec.degradation that is in force, with what it takes to go on from there."""
+
+    step: Step
+    """Which one."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
+    """What is short, as one word for programs."""
+
+    since: Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
+    """When it was taken, or was last moved."""
+
+    tries: Annotated[int, Field(ge=1, le=MOST_TRIES)] = 1
+    """How often it was taken for the same spec, without having been left between; further ones are
+    not counted."""
+
+    retrying: bool = False
+    """Whether it is being found out if all replicas can be had again."""
+
+    declared: Annotated[str, Field(max_length=64)] | None = None
+    """Hash of what is declared and could not be had: another one is tried anew."""
+
+    memory_percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    """SmallerMemory: share of the declared memory that engines take."""
+
+    in_place: bool = False
+    """Pods are being replaced without a spare one, because none of them served."""
+
+    replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """FewerReplicas: most pods."""
+
+    max_batch_size: Annotated[int, Field(ge=1, le=8192)] | None = None
+    """LowerLimits: most requests running at once."""
+
+    token_budget: Annotated[int, Field(ge=1, le=1_048_576)] | None = None
+    """LowerLimits: most tokens in one engine step."""
 
 
 class InferenceServiceStatus(ApiModel):
@@ -86,4 +131,9 @@ class InferenceServiceStatus(ApiModel):
         tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))
     ] = ()
     """Ready, Progressing, ModelLoaded, PolicyApplied, MetricsAvailable, ScalingLimited,
-    RouterReady, ActivatorReady and Stalled."""
+    RouterReady, ActivatorReady, Degraded and Stalled."""
+
+    degradation: Annotated[
+        tuple[TakenStep, ...], Field(max_length=5, json_schema_extra=list_map("step"))
+    ] = ()
+    """The steps of the ladder that are in force."""

@@ -20,9 +20,16 @@ from headway_operator.render import Blueprint, render_children
 
 
 def children_of(
-    snapshot: Snapshot, spec: InferenceServiceSpec, points_to: str
+    snapshot: Snapshot, spec: InferenceServiceSpec, points_to: str, *, in_place: bool = False
 ) -> tuple[dict[str, Any], ...]:
-    """The objects of a service as they should be; its Service selects pods of a component."""
+    """The objects of a service as they should be.
+
+    Args:
+        snapshot: the service as it is now.
+        spec: what it should be.
+        points_to: the component whose pods its Service selects.
+        in_place: its pods are replaced without a spare one.
+    """
     service, operator = snapshot.service, snapshot.operator
     blueprint = Blueprint(
         namespace=service.key.namespace,
@@ -37,6 +44,7 @@ def children_of(
         points_to=points_to,
         router_replicas=router_replicas(snapshot, spec),
         router_image=operator.router_image,
+        in_place=in_place,
         router_applied=snapshot.router_rollout.template if snapshot.router_rollout else None,
         activator_replicas=activator_replicas(snapshot, spec),
         activator_applied=snapshot.activator_rollout.template

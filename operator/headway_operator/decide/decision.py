@@ -11,6 +11,13 @@ from headway_operator.decide.children import (
     needed_applications,
     standing_refusals,
 )
+from headway_operator.decide.degradation import (
+    Degradation,
+    decide_degradation,
+    held_back,
+    replaces_in_place,
+    standing_steps,
+)
 from headway_operator.decide.facts import Facts, gather_facts
 from headway_operator.decide.notices import (
     decide_notices,
@@ -21,7 +28,7 @@ from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
 from headway_operator.decide.retune import Retuned
 from headway_operator.decide.router import decide_target, target_change
-from headway_operator.decide.scaling import Scaled, decide_scaling
+from headway_operator.decide.scaling import decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
 from headway_operator.observe.instant import Instant
@@ -34,16 +41,18 @@ def decide(snapshot: Snapshot, now: Instant) -> Plan:
     """What is to be done about a service. The same snapshot always gives the same plan."""
     if snapshot.spec is None:
         facts = Facts(snapshot, None, snapshot.published, now)
-        kept = Scaled(0, snapshot.scaling, idleness=snapshot.idleness)
-        return _plan(facts, (), Retuned(snapshot.tuning or Tuning(), ()), kept)
+        return _plan(facts, (), Retuned(snapshot.tuning or Tuning(), ()))
     return _decide(snapshot, snapshot.spec, now)
 
 
 def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Plan:
     scaled = decide_scaling(snapshot, spec, now)
-    spec = spec.model_copy(update={"replicas": scaled.replicas})
+    declared = spec.model_copy(update={"replicas": scaled.replicas})
+    # What is in force is what the status says: a step that it does not hold yet has no effect.
+    steps = standing_steps(snapshot.service.status.degradation, declared)
+    spec = held_back(declared, steps)
     target = decide_target(snapshot, spec, leaving=scaled.leaving)
-    children = children_of(snapshot, spec, target)
+    children = children_of(snapshot, spec, target, in_place=replaces_in_place(steps))
     retuned = decide_tuning(snapshot, spec)
     published = snapshot.published
     if retuned is not None:
@@ -53,12 +62,14 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     needed = needed_applications(snapshot, children)
     refusals = standing_refusals(snapshot, needed)
     facts = gather_facts(snapshot, spec, published, template, now)
+    facts = replace(facts, refusals=refusals, scaled=scaled)
+    degradation = decide_degradation(facts, declared, retuned.signals if retuned else None)
     return _plan(
-        replace(facts, refusals=refusals, scaled=scaled),
+        replace(facts, degradation=degradation.steps),
         due_applications(needed, refusals, now),
         retuned,
-        scaled,
         target,
+        degradation,
     )
 
 
@@ -66,10 +77,10 @@ def _plan(
     facts: Facts,
     applied: tuple[Application, ...],
     retuned: Retuned | None,
-    scaled: Scaled,
     target: str = "",
+    degradation: Degradation | None = None,
 ) -> Plan:
-    snapshot, published = facts.snapshot, facts.published
+    snapshot, published, scaled = facts.snapshot, facts.published, facts.scaled
     found = verdicts(facts)
     status = decide_status(facts, found)
     return Plan(
@@ -79,12 +90,15 @@ def _plan(
         status=status,
         status_changed=status != snapshot.service.status,
         notices=(
-            *decide_scaling_notices(scaled),
+            *(decide_scaling_notices(scaled) if scaled else ()),
+            *(degradation.notices if degradation else ()),
             *decide_router_notices(target_change(snapshot, target) if target else ""),
             *decide_notices(snapshot.service.status, status, found, applied, retuned),
         ),
         tuning=retuned.tuning if retuned else None,
         changes=retuned.changes if retuned else (),
-        scaling=scaled.memory,
-        idleness=scaled.idleness,
+        scaling=scaled.memory if scaled else snapshot.scaling,
+        idleness=scaled.idleness if scaled else snapshot.idleness,
+        shortages=degradation.watch if degradation else snapshot.shortages,
+        rung=degradation.rung if degradation else 0,
     )

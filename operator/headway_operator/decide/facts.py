@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ENGINE
+from headway_operator.api.status import TakenStep
 from headway_operator.decide.scaling import Scaled
 from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.instant import Instant
@@ -35,6 +36,7 @@ class Facts:
         overdue: the rollout made no progress for as long as an engine may take to start.
         refusals: objects that are needed and that the API server does not take.
         scaled: how many pods were decided on; None where the spec cannot be read.
+        degradation: steps of the ladder that are in force, in its order.
     """
 
     snapshot: Snapshot
@@ -51,6 +53,7 @@ class Facts:
     overdue: bool = False
     refusals: tuple[Refusal, ...] = ()
     scaled: Scaled | None = None
+    degradation: tuple[TakenStep, ...] = ()
 
 
 def gather_facts(

@@ -13,6 +13,7 @@ from headway_operator.decide.retune import Change
 from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
+from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.snapshot import PublishedPolicy
 from headway_operator.observe.tuning import Tuning
 
@@ -92,6 +93,8 @@ class Plan:
         changes: what was retuned, each with its reason.
         scaling: how many pods were needed; None where others decide that.
         idleness: how long the service was not used; None where it always has pods.
+        shortages: for how long something has been short.
+        rung: place in its ladder of the last step that it stands on, from 1; 0 without any.
     """
 
     applications: tuple[Application, ...]
@@ -104,6 +107,8 @@ class Plan:
     changes: tuple[Change, ...] = ()
     scaling: Scaling | None = None
     idleness: Idleness | None = None
+    shortages: ShortageWatch | None = None
+    rung: int = 0
 
     @property
     def is_quiet(self) -> bool:

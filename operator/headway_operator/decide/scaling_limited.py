@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headway_operator.api.degradation import Step
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.verdict import Verdict
 
@@ -17,7 +18,7 @@ def scaling_limited(facts: Facts) -> Verdict | None:
     if scaled.memory is None:
         return Verdict("False", "External", "spec.replicas says how many pods run")
     if scaled.wanted is None:
-        return None
+        return _given_up(facts, scaled.replicas)
     if facts.problem is not None and not facts.outdated:
         problem = facts.problem
         text = f"{facts.ready} of {facts.wanted} pods answer requests. {problem.message}"
@@ -26,4 +27,14 @@ def scaling_limited(facts: Facts) -> Verdict | None:
     if scaled.wanted > most:
         text = f"More pods are needed than scaling.maxReplicas allows, which is {most}"
         return Verdict("True", "AtMaxReplicas", text, alarming=True)
-    return Verdict("False", "WithinBounds", "As many pods run as are needed")
+    enough = Verdict("False", "WithinBounds", "As many pods run as are needed")
+    return _given_up(facts, scaled.replicas) or enough
+
+
+def _given_up(facts: Facts, replicas: int) -> Verdict | None:
+    """Pods that were decided on and are given up for now."""
+    fewer = next((each for each in facts.degradation if each.step is Step.FEWER_REPLICAS), None)
+    if fewer is None:
+        return None
+    text = f"{facts.ready} pods answer requests, of {replicas} that are to run"
+    return Verdict("True", fewer.reason, text, alarming=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from headway_operator.api import Condition, ConditionType, InferenceServiceStatus
 from headway_operator.decide.activator import activator_ready
+from headway_operator.decide.degradation import degraded
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.metrics_available import metrics_available
 from headway_operator.decide.policy_applied import holders, policy_applied, unacknowledged
@@ -33,6 +34,7 @@ def verdicts(facts: Facts) -> dict[ConditionType, Verdict]:
         ConditionType.SCALING_LIMITED: scaling_limited(facts),
         ConditionType.ROUTER_READY: router_ready(facts),
         ConditionType.ACTIVATOR_READY: activator_ready(facts),
+        ConditionType.DEGRADED: degraded(facts),
         ConditionType.STALLED: stalled(facts),
     }
     return {kind: verdict for kind, verdict in found.items() if verdict is not None}
@@ -49,6 +51,7 @@ def decide_status(facts: Facts, found: Mapping[ConditionType, Verdict]) -> Infer
         endpoint=endpoint(*service.key),
         policy_generation=_policy_generation(facts),
         conditions=_conditions(facts, found),
+        degradation=facts.degradation if facts.spec else service.status.degradation,
     )
 
 

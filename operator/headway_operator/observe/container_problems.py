@@ -13,7 +13,7 @@ from headway_operator.api.labels import (
     ROUTER,
     SIDECAR,
 )
-from headway_operator.observe.preflight_problems import preflight_problem
+from headway_operator.observe.findings import engine_problem, preflight_problem
 from headway_operator.observe.problems import STALLS_AFTER_RESTARTS, Problem, Tier, shown
 from headway_operator.observe.records import ContainerRecord, Terminated
 
@@ -121,14 +121,20 @@ def _end_problem(container: ContainerRecord, ended: Terminated) -> Problem:
     # The reason, not the exit code: a parent that lost a child to the OOM killer exits as it likes.
     if ended.reason == "OOMKilled":
         return _out_of_memory(container, stalls=stalls)
-    if container.name == PREFLIGHT:
-        finding = preflight_problem(ended.message)
-        if finding is not None:
-            return finding
+    finding = _finding(container, ended, stalls=stalls)
+    if finding is not None:
+        return finding
     reason, subject = _CRASHES.get(container.name, ("ContainerCrashed", "A container"))
     logs = f"kubectl logs --previous -c {shown('name', container.name)}"
     text = f"{subject} exited with code {ended.exit_code}: `{logs}` says why"
     return Problem(reason, text, Tier.SYSTEM, stalls=stalls)
+
+
+def _finding(container: ContainerRecord, ended: Terminated, *, stalls: bool) -> Problem | None:
+    """What the container itself says about its end."""
+    if container.name == PREFLIGHT:
+        return preflight_problem(ended.message)
+    return engine_problem(ended.message, stalls=stalls) if container.name == ENGINE else None
 
 
 def _out_of_memory(container: ContainerRecord, *, stalls: bool) -> Problem:

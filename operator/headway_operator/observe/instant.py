@@ -22,3 +22,11 @@ class Instant:
     def at(cls, unix: float) -> Instant:
         """The moment that many seconds after 1970."""
         return cls(unix, datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def unix_of(text: str) -> float:
+    """Unix time in seconds of a moment in that form; 0 where the text is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0

@@ -12,6 +12,7 @@ from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
 from headway_operator.observe.scaling import Scaling
+from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.sidecars import Sidecars
 from headway_operator.observe.snapshot import PublishedPolicy, Refusal
 from headway_operator.observe.tuning import Tuning
@@ -27,6 +28,7 @@ class ServiceMemory:
         tuning: how its engines are tuned.
         scaling: how many pods it needed; None where others decide that.
         idleness: how long it was not used; None where it always has pods.
+        shortages: for how long something has been short.
         refusals: objects the API server did not take, by slot.
         memo: results of decisions about it.
     """
@@ -36,6 +38,7 @@ class ServiceMemory:
     tuning: Tuning | None = None
     scaling: Scaling | None = None
     idleness: Idleness | None = None
+    shortages: ShortageWatch | None = None
     refusals: dict[str, Refusal] = field(default_factory=dict)
     memo: Memo = field(default_factory=Memo)
     _generation: int = -1

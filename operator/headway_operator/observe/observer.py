@@ -76,6 +76,7 @@ class Observer:
             tuning=remembered.tuning,
             scaling=remembered.scaling,
             idleness=remembered.idleness,
+            shortages=remembered.shortages,
             memo=remembered.memo,
         )
 

@@ -18,6 +18,7 @@ from headway_operator.observe.records import (
     ServiceRecord,
 )
 from headway_operator.observe.scaling import Scaling
+from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.sidecars import SidecarReport
 from headway_operator.observe.tuning import Tuning
 from headway_runtime.policy import Policy, Stamp
@@ -114,6 +115,7 @@ class Snapshot:
         tuning: how its engines are tuned; None until that was found out in this term.
         scaling: how many pods it needed; None at first, and where others decide that.
         idleness: how long it was not used; None at first, and where it always has pods.
+        shortages: for how long something has been short; None at first.
         operator: facts about the operator itself.
         memo: results of earlier decisions; they save time and change nothing.
     """
@@ -136,6 +138,7 @@ class Snapshot:
     tuning: Tuning | None = None
     scaling: Scaling | None = None
     idleness: Idleness | None = None
+    shortages: ShortageWatch | None = None
     memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
     @property

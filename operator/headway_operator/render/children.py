@@ -63,6 +63,7 @@ class Blueprint:
         router_applied: the router's pod template as it was last applied.
         activator_replicas: pods of the activator; None where nothing of it is rendered.
         activator_applied: the activator's pod template as it was last applied.
+        in_place: an old pod makes room for the new one before that is there.
     """
 
     namespace: str
@@ -80,6 +81,7 @@ class Blueprint:
     router_applied: AppliedTemplate | None = None
     activator_replicas: int | None = None
     activator_applied: AppliedTemplate | None = None
+    in_place: bool = False
 
 
 def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
@@ -99,7 +101,7 @@ def render_children(blueprint: Blueprint) -> tuple[dict[str, Any], ...]:
         _child(
             blueprint,
             "Deployment",
-            {"spec": deployment_spec(name, spec, template)},
+            {"spec": deployment_spec(name, spec, template, in_place=blueprint.in_place)},
             template_annotations(template, inputs),
         ),
         *_router_children(blueprint),

@@ -25,6 +25,7 @@ _SCRAPED = {
 """For a Prometheus that finds its targets by annotations; a user's own go before them."""
 
 _REVISIONS_KEPT = 3
+_SPARE_FIRST = {"maxSurge": 1, "maxUnavailable": 0}
 _STOP_MARGIN_SECONDS = 10
 """Time for what is neither drain nor vLLM's own shutdown."""
 
@@ -54,18 +55,23 @@ def template_hash(template: dict[str, Any]) -> str:
 
 
 def deployment_spec(
-    service: str, spec: InferenceServiceSpec, template: dict[str, Any]
+    service: str, spec: InferenceServiceSpec, template: dict[str, Any], *, in_place: bool = False
 ) -> dict[str, Any]:
-    """The Deployment's spec around a pod template."""
+    """The Deployment's spec around a pod template.
+
+    Args:
+        service: name of the service.
+        spec: what it should be.
+        template: of its pods.
+        in_place: an old pod makes room for the new one before that is there.
+    """
+    surge = {"maxSurge": 0, "maxUnavailable": 1} if in_place else _SPARE_FIRST
     return {
         "replicas": spec.replicas,
         "revisionHistoryLimit": _REVISIONS_KEPT,
         "progressDeadlineSeconds": spec.engine.startup_timeout_seconds,
         "selector": {"matchLabels": selector_labels(service)},
-        "strategy": {
-            "type": "RollingUpdate",
-            "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
-        },
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": surge},
         "template": template,
     }
 

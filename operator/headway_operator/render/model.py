@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway_operator.api.spec import Model
+from headway_operator.api.model import ModelSource
 from headway_operator.render.names import MODELS_DIR
 
 
@@ -23,7 +23,7 @@ class ModelLocation:
     mount_path: str | None = None
 
 
-def locate(model: Model) -> ModelLocation:
+def locate(model: ModelSource) -> ModelLocation:
     """Resolve ``hf://organisation/name`` and ``pvc://claim/path/in/claim``."""
     scheme, _, rest = model.uri.partition("://")
     if scheme == "hf":

@@ -30,10 +30,8 @@ from headway_runtime.preflight.engine_install import (
     find_engine,
     follow_pythonpath,
 )
-from headway_runtime.preflight.finding import Finding, Problem
+from headway_runtime.preflight.finding import TERMINATION_LOG, Finding, Problem
 from headway_runtime.preflight.model import check_model, model_reference
-
-TERMINATION_LOG = Path("/dev/termination-log")
 
 _NEEDS = {
     "enable-auto-tool-choice": "tool-call-parser",

@@ -1,4 +1,4 @@
-"""What the preflight check found wrong, in the form Kubernetes hands to the operator."""
+"""What keeps an engine from running, in the form Kubernetes hands to the operator."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+
+TERMINATION_LOG = Path("/dev/termination-log")
+"""Where Kubernetes takes a container's termination message from."""
 
 _MAX_CAPTURE_CHARACTERS = 256
 _UNPRINTABLE = re.compile(r"[^ -~]")
@@ -33,6 +37,10 @@ class Problem(str, enum.Enum):
     """What is at the path is no model."""
     MODEL_ACCESS_DENIED = "ModelAccessDenied"
     """The hub refuses access with the token given, or without one."""
+    ENGINE_OUT_OF_MEMORY = "EngineOutOfMemory"
+    """Told by the engine itself: it asks for more memory than is free."""
+    KV_CACHE_TOO_SMALL = "KVCacheTooSmall"
+    """Told by the engine itself: beside the model there is too little left for a KV cache."""
 
 
 @dataclass(frozen=True)

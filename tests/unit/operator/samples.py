@@ -231,6 +231,8 @@ def carried_out(before: Snapshot, plan: Plan) -> Snapshot:
         children=children,
         published=plan.published,
         tuning=plan.tuning,
+        scaling=plan.scaling,
+        shortages=plan.shortages,
         reports=reports,
     )
 

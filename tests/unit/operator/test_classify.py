@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_operator.observe.classify import worst_problem
-from headway_operator.observe.preflight_problems import FINDINGS as FINDINGS_TOLD
+from headway_operator.observe.findings import ENGINE_FINDINGS
+from headway_operator.observe.findings import FINDINGS as FINDINGS_TOLD
 from headway_operator.observe.problems import Problem, Tier, shown
 from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
 from headway_runtime.preflight.finding import Problem as Finding
@@ -194,8 +195,30 @@ def test_preflight_findings_are_told_with_their_remedy(
     assert all(text in problem.message for text in told)
 
 
-def test_every_finding_of_preflight_is_known() -> None:
-    assert set(FINDINGS_TOLD) == {finding.value for finding in Finding}
+def test_every_finding_is_known() -> None:
+    assert {*FINDINGS_TOLD, *ENGINE_FINDINGS} == {finding.value for finding in Finding}
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("EngineOutOfMemory", "lower --gpu-memory-utilization"),
+        ("KVCacheTooSmall", "lower --max-model-len"),
+    ],
+)
+@pytest.mark.parametrize("restarts", [0, 3])
+def test_what_an_engine_says_of_its_end_is_told(reason: str, remedy: str, restarts: int) -> None:
+    message = json.dumps({"reason": reason, "captures": {"path": LOG_LINE}})
+    problem = problem_of(pod(engine=ended("Error", 1, message, restartCount=restarts)))
+    assert (problem.reason, problem.tier) == (reason, Tier.RESOURCE)
+    assert problem.stalls == (restarts == 3)
+    assert remedy in problem.message
+    assert LOG_LINE not in problem.message
+
+
+def test_an_engine_cannot_speak_for_the_preflight_check() -> None:
+    message = json.dumps({"reason": "ModelNotFound", "captures": {"path": "/x"}})
+    assert problem_of(pod(engine=ended("Error", 1, message))).reason == "EngineCrashed"
 
 
 def test_suggestion_that_is_no_flag_is_left_out() -> None:

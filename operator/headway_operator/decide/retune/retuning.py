@@ -35,11 +35,13 @@ class Retuned:
         changes: what changed in its point, each value at most once.
         out_of_reach: a target that has just turned out not to be reachable, in one or two
             sentences; empty if there is none.
+        signals: what pods said; None where they said nothing new.
     """
 
     tuning: Tuning
     changes: tuple[Change, ...]
     out_of_reach: str = ""
+    signals: Signals | None = None
 
 
 def retune(
@@ -65,6 +67,7 @@ def retune(
         replace(known, streaks=streaks, point=_changed(known.point, changes)),
         changes,
         out_of_reach_message(known.point, signals, bounds) if turned else "",
+        signals,
     )
 
 

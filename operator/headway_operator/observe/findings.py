@@ -1,4 +1,4 @@
-"""What the preflight check found: from its termination message."""
+"""What the preflight check or the engine itself found: from its termination message."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ class _Finding(NamedTuple):
         text: the message.
         captures: kinds of the captures in it, by name.
         hint: added where the capture ``suggestion`` was given and is a flag.
+        tier: how it is dealt with.
     """
 
     text: Template
     captures: Mapping[str, str]
     hint: Template = Template("")
+    tier: Tier = Tier.BAD_DATA
 
 
 FINDINGS: Mapping[str, _Finding] = {
@@ -79,17 +81,53 @@ FINDINGS: Mapping[str, _Finding] = {
 }
 
 
+ENGINE_FINDINGS: Mapping[str, _Finding] = {
+    "EngineOutOfMemory": _Finding(
+        Template(
+            "The engine asks for more memory than is free: lower --gpu-memory-utilization in "
+            "engine.args (VLLM_CPU_KVCACHE_SPACE in engine.env on CPUs), or let nothing else run "
+            "on its device"
+        ),
+        {},
+        tier=Tier.RESOURCE,
+    ),
+    "KVCacheTooSmall": _Finding(
+        Template(
+            "The model leaves the engine too little memory for its KV cache: lower --max-model-len "
+            "or raise --gpu-memory-utilization in engine.args (VLLM_CPU_KVCACHE_SPACE in "
+            "engine.env on CPUs), use more or larger GPUs, or a smaller model"
+        ),
+        {},
+        tier=Tier.RESOURCE,
+    ),
+}
+
+
 def preflight_problem(message: str) -> Problem | None:
-    """The finding in a termination message; None if it holds none of the known ones."""
+    """The finding in the preflight check's message; None if it holds none of the known ones."""
+    return _problem(message, FINDINGS, stalls=True)
+
+
+def engine_problem(message: str, *, stalls: bool) -> Problem | None:
+    """The same of what the engine left.
+
+    Args:
+        message: its termination message.
+        stalls: it has ended too often to heal by itself.
+    """
+    return _problem(message, ENGINE_FINDINGS, stalls=stalls)
+
+
+def _problem(message: str, findings: Mapping[str, _Finding], *, stalls: bool) -> Problem | None:
     finding = _parse(message)
-    known = FINDINGS.get(finding["reason"]) if isinstance(finding.get("reason"), str) else None
+    known = findings.get(finding["reason"]) if isinstance(finding.get("reason"), str) else None
     if known is None:
         return None
     captures = finding.get("captures")
     found = captures if isinstance(captures, dict) else {}
     told = {name: shown(kind, _text(found.get(name))) for name, kind in known.captures.items()}
     message = known.text.substitute(told) + _hint(known.hint, _text(found.get("suggestion")))
-    return Problem(finding["reason"], message, Tier.BAD_DATA, stalls=True)
+    return Problem(finding["reason"], message, known.tier, stalls=stalls)
 
 
 def _hint(hint: Template, suggestion: str | None) -> str:
