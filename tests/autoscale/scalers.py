@@ -23,7 +23,7 @@ from tests.autoscale.fleet import Fleet
 from tests.autoscale.pod import Told
 from tests.unit.operator.samples import NOW, later, ready_pod, service, snapshot, spec
 
-LEAST_PODS, MOST_PODS = 1, 20
+LEAST_PODS = 1
 TICK_SECONDS = 5.0
 
 
@@ -52,8 +52,9 @@ Metric = Callable[[Told], float]
 class Hpa:
     """A HorizontalPodAutoscaler on one metric of pods, which it sees without delay."""
 
-    def __init__(self, metric: Metric, target: float) -> None:
+    def __init__(self, metric: Metric, target: float, most_pods: int) -> None:
         self._metric, self._target = metric, target
+        self._bounds = LEAST_PODS, most_pods
         self._memory = hpa.Memory()
 
     def replicas(self, fleet: Fleet) -> int:
@@ -65,7 +66,7 @@ class Hpa:
         values = [self._metric(each.tell(fleet.now_s)) for each in ready]
         found = hpa.recommended(replicas, values, replicas - len(ready), self._target)
         wanted, self._memory = hpa.stabilized(
-            self._memory, fleet.now_s, replicas, found, (LEAST_PODS, MOST_PODS)
+            self._memory, fleet.now_s, replicas, found, self._bounds
         )
         return wanted
 
@@ -74,7 +75,7 @@ class Headway:
     """The operator's decision with its defaults."""
 
     def __init__(self, case: Case, replicas: int) -> None:
-        bounds = {"minReplicas": LEAST_PODS, "maxReplicas": MOST_PODS}
+        bounds = {"minReplicas": LEAST_PODS, "maxReplicas": case.most_pods}
         promised = {
             "name": CLASS_NAME,
             "ttftMilliseconds": case.ttft_ms,
@@ -124,6 +125,8 @@ class Headway:
 
 def _sample(told: Told, at: float) -> EngineSample:
     values: dict[str, Any] = {**asdict(told.report), "at": at}
+    # Those of the engine, which began with the simulation; the pod's own are told.
+    del values["token_load_ratio"], values["step_overhead_ratio"]
     classes = {name: ClassSample(**each) for name, each in values.pop("classes").items()}
     return EngineSample(
         **values, token_load=told.token_load, step_overhead=told.step_overhead, classes=classes

@@ -35,7 +35,8 @@ class Scaling:
         epoch: the operator's term in which it was.
         loads: of the last minutes, oldest first.
         needed: of the last minutes, oldest first, as cautiously as before pods are removed.
-        rising: ticks in a row in which more pods were needed than there are.
+        rising: ticks in a row in which more pods were needed than there are; one in which many more
+            were counts twice.
         missed: ticks in a row in which objectives were missed although load would fit; below 0
             while the last pod that was added for it has not had its effect yet.
         correction: how much more work there is than engines tell, by objectives that were missed.

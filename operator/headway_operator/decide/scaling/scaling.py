@@ -27,17 +27,16 @@ from headway_operator.decide.scaling.missed import (
 from headway_operator.decide.scaling.outlook import Outlook
 from headway_operator.decide.scaling.replicas import (
     CAUTION,
+    TICKS_TO_RISE,
     least_at_once,
     most_at_once,
     most_needed,
+    rising,
 )
 from headway_operator.decide.tuning import targets_of
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
 from headway_operator.observe.snapshot import Snapshot
-
-TICKS_TO_RISE = 2
-"""More pods must be needed in so many ticks in a row: arrivals come in clusters by chance."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant)
         known,
         missed=missed,
         needed=_needed_lately(known, outlook, spec.scaling, now),
-        rising=memory.rising + 1 if outlook.pods() > memory.replicas else 0,
+        rising=rising(memory.rising, outlook.pods(), memory.replicas),
     )
     wanted, why = _wanted(known, outlook, spec.scaling, now, adds=adds)
     scaled = _within_bounds(spec.scaling, memory, known, wanted, why)
