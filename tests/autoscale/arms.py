@@ -28,8 +28,8 @@ BUSY_TARGETS = (0.6, 0.7, 0.8, 0.9)
 """More than 0.9 would never be exceeded by more than the controller tolerates."""
 
 
-OF_MANY = (HEADWAY, CLAIRVOYANT, f"{HPA_QUEUE}-3", f"{HPA_BUSY}-0.8", f"{HPA_BUSY}-0.9")
-"""The arms that are run with very many pods, beside the fixed number."""
+MAIN = (HEADWAY, CLAIRVOYANT, f"{HPA_QUEUE}-3", f"{HPA_BUSY}-0.8", f"{HPA_BUSY}-0.9")
+"""The arms that are run step by step and with very many pods, beside the fixed number."""
 
 
 @dataclass(frozen=True)

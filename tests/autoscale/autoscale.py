@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.autoscale.arms import FIXED, OF_MANY, Foreseen, arms, foresee
+from tests.autoscale.arms import FIXED, MAIN, Foreseen, arms, foresee
 from tests.autoscale.cases import HELD_OUT, SCALED, SEEN, Case
 from tests.autoscale.figures import (
     Summary,
@@ -30,10 +30,14 @@ from tests.autoscale.scalers import TICK_SECONDS
 from tests.autoscale.simulation import SERIES_SECONDS, Outcome, simulate
 from tests.scale import results
 
-STEPWISE = (*HELD_OUT, *SEEN)
-"""Cases whose engines go step by step, and as queues too, to see what that is off by."""
+FLUID = (*SEEN, *SCALED)
+"""Cases whose engines are queues. Those that are held out go step by step, and as queues too, to
+see what that is off by."""
 
-_BY_NAME = {case.name: case for case in (*STEPWISE, *SCALED)}
+_BY_NAME = {case.name: case for case in (*HELD_OUT, *FLUID)}
+
+
+_CASES = ("held_out", "held_out_as_queues", "seen", "scaled")
 
 
 class Run(NamedTuple):
@@ -92,40 +96,42 @@ def write(file: Path, folder: Path, found: Found, seeds: int, took: Mapping[str,
         seeds: how many each arm has.
         took: how long that was, and with how many processes.
     """
-    stepwise = {case.name: _summaries(found[case.name, False]) for case in STEPWISE}
-    fluid = {case.name: _summaries(found[case.name, True]) for case in (*STEPWISE, *SCALED)}
-    traces = {case.name: _figures(case, folder, stepwise[case.name]) for case in STEPWISE}
-    held_out = [traces[case.name] for case in HELD_OUT]
+    stepwise = {case.name: _summaries(found[case.name, False]) for case in HELD_OUT}
+    fluid = {case.name: _summaries(found[case.name, True]) for case in (*HELD_OUT, *FLUID)}
+    held_out = _cases(HELD_OUT, folder, stepwise)
+    as_queues = _cases(HELD_OUT, folder, fluid)
+    seen = _cases(SEEN, folder, fluid)
     figures = {
-        **worst(held_out),
-        "seen": worst([traces[case.name] for case in SEEN]),
+        **worst(list(held_out.values())),
+        "worst_as_queues": worst(list(as_queues.values())),
+        "worst_of_seen": worst(list(seen.values())),
         "fluid_error": fluid_error(stepwise, fluid),
         "most_replicas": max(max(arm.pods) for case in SCALED for arm in fluid[case.name].values()),
         "seeds": seeds,
         "took": took,
-        "vs_one_hpa_for_all_traces": as_one_setting([stepwise[case.name] for case in HELD_OUT]),
-        "held_out": [case.name for case in HELD_OUT],
-        "traces": traces,
-        "scaled": {case.name: _figures(case, folder, fluid[case.name]) for case in SCALED},
+        "vs_one_hpa_for_all_traces": as_one_setting([fluid[case.name] for case in HELD_OUT]),
+        "held_out": held_out,
+        "held_out_as_queues": as_queues,
+        "seen": seen,
+        "scaled": _cases(SCALED, folder, fluid),
     }
     command = f'make bench-autoscale TRACES=DIR BENCH="--seeds {seeds}"'
     with contextlib.redirect_stdout(io.StringIO()):
         results.write(file, command, {}, figures)
     file.with_suffix(".md").write_text(page(figures))
-    print({name: value for name, value in figures.items() if name not in ("traces", "scaled")})
+    print({name: value for name, value in figures.items() if name not in _CASES})
 
 
 def _runs(traces: Path, seeds: int) -> Iterable[Run]:
-    """All of them, the longest first."""
+    """All of them; step by step, and with very many pods, some arms."""
     for seed in range(1, seeds + 1):
-        for case in sorted(SCALED, key=lambda case: -case.most_pods):
+        for case in (*HELD_OUT, *FLUID):
             for arm in arms(case, _foreseen(case, traces)):
-                if arm in OF_MANY or arm.startswith(FIXED):
-                    yield Run(case.name, arm, seed, is_fluid=True, traces=traces)
-        for case in STEPWISE:
-            for arm in arms(case, _foreseen(case, traces)):
-                for is_fluid in (False, True):
-                    yield Run(case.name, arm, seed, is_fluid, traces)
+                is_main = arm in MAIN or arm.startswith(FIXED)
+                if is_main or case not in SCALED:
+                    yield Run(case.name, arm, seed, True, traces)
+                if is_main and not case.is_fluid:
+                    yield Run(case.name, arm, seed, False, traces)
 
 
 def _measured(traces: Path, seeds: int, processes: int | None) -> Found:
@@ -166,6 +172,12 @@ def _summaries(found: Mapping[str, Sequence[Outcome]]) -> dict[str, Summary]:
 def _foreseen(case: Case, traces: Path) -> Foreseen:
     # Seeds move arrivals by less than the precision of the trace: one plan is good for all.
     return foresee(case, case.arrivals(traces, seed=1))
+
+
+def _cases(
+    cases: Iterable[Case], folder: Path, found: Mapping[str, Mapping[str, Summary]]
+) -> dict[str, dict[str, Any]]:
+    return {case.name: _figures(case, folder, found[case.name]) for case in cases}
 
 
 def _figures(case: Case, folder: Path, arms: Mapping[str, Summary]) -> dict[str, Any]:

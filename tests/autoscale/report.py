@@ -16,17 +16,17 @@ _HEAD = (
 
 def page(figures: Mapping[str, Any]) -> str:
     """All traces: what each arm attains and costs, and its pods over time."""
-    held_out = figures["held_out"]
-    traces = figures["traces"]
     parts = [
         "# Pods by token load, against a HorizontalPodAutoscaler",
         _HEAD,
-        *(_trace(name, traces[name]) for name in held_out),
+        *(_trace(name, each) for name, each in figures["held_out"].items()),
+        "# The same and more HPAs, with engines that are queues",
+        _error(figures["fluid_error"]),
+        *(_trace(name, each) for name, each in figures["held_out_as_queues"].items()),
         _one_setting(figures["vs_one_hpa_for_all_traces"]),
         "# Parts of the traces that rules were chosen by",
-        *(_trace(name, each) for name, each in traces.items() if name not in held_out),
+        *(_trace(name, each) for name, each in figures["seen"].items()),
         f"# Up to {figures['most_replicas']} pods",
-        _error(figures["fluid_error"]),
         *(_trace(name, each) for name, each in figures["scaled"].items()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -90,7 +90,8 @@ def _error(found: Mapping[str, Mapping[str, float]]) -> str:
         *("GPU-hours, median, %", "at most"),
     ]
     told = (
-        "Engines are queues here, not simulated step by step. In the traces above that is off by:"
+        "Engines are queues from here on, not simulated step by step. In the traces above that is "
+        "off by:"
     )
     return f"{told}\n\n{_table(header, rows)}"
 

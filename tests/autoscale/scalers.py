@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 from headway_operator.decide.scaling import decide_scaling
 from headway_operator.observe.engine_metrics.sample import (
@@ -17,6 +17,7 @@ from headway_operator.observe.engine_metrics.sample import (
 )
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
+from headway_runtime.executors.simulated.report import ClassReport
 from tests.autoscale import hpa
 from tests.autoscale.cases import CLASS_NAME, Case
 from tests.autoscale.fleet import Fleet
@@ -24,6 +25,11 @@ from tests.autoscale.pod import Told
 from tests.unit.operator.samples import NOW, later, ready_pod, service, snapshot, spec
 
 LEAST_PODS = 1
+
+_OTHERS = {"at", "classes", "token_load", "step_overhead"}
+_SAME = [each.name for each in fields(EngineSample) if each.name not in _OTHERS]
+"""What a report and a sample of it call the same."""
+
 TICK_SECONDS = 5.0
 
 
@@ -81,8 +87,8 @@ class Headway:
             "ttftMilliseconds": case.ttft_ms,
             "tpotMilliseconds": case.tpot_ms,
         }
-        fields = spec(scaling={"mode": "Operator", **bounds}, classes=[promised])
-        self._before = snapshot(service(fields))
+        declared = spec(scaling={"mode": "Operator", **bounds}, classes=[promised])
+        self._before = snapshot(service(declared))
         self._histories: dict[str, History] = {}
         self._collections = 0
         self._record = ready_pod()
@@ -124,10 +130,17 @@ class Headway:
 
 
 def _sample(told: Told, at: float) -> EngineSample:
-    values: dict[str, Any] = {**asdict(told.report), "at": at}
-    # Those of the engine, which began with the simulation; the pod's own are told.
-    del values["token_load_ratio"], values["step_overhead_ratio"]
-    classes = {name: ClassSample(**each) for name, each in values.pop("classes").items()}
+    report = told.report
     return EngineSample(
-        **values, token_load=told.token_load, step_overhead=told.step_overhead, classes=classes
+        at=at,
+        # Those of the report are the engine's, which began with the simulation and not when the
+        # pod was ready.
+        token_load=told.token_load,
+        step_overhead=told.step_overhead,
+        classes={name: ClassSample(*_values(each)) for name, each in report.classes.items()},
+        **{name: getattr(report, name) for name in _SAME},
     )
+
+
+def _values(told: ClassReport) -> tuple[float, float, float | None, float | None]:
+    return told.requests_total, told.attained_total, told.ttft_ratio, told.tpot_ratio

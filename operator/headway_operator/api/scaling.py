@@ -44,6 +44,11 @@ class Scaling(ApiModel):
     stabilization_seconds: Annotated[int, Field(ge=0, le=86_400)] = 300
     """Pods are removed only when they were not needed for so long."""
 
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    """Where the operator has a GPU quota: services with a higher number get their GPUs first, those
+    with the same one in proportion to what each misses. Nobody gets less than minReplicas. Says
+    nothing about pods once they run; engine.priorityClassName does."""
+
 
 IN_FULL = {"default": Scaling().model_dump(by_alias=True)}
 """The API server holds a default against its rules before it fills in fields."""

@@ -21,7 +21,7 @@ from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
 from headway_operator.decide.retune import Retuned
 from headway_operator.decide.router import decide_target, target_change
-from headway_operator.decide.scaling import Scaled, decide_scaling
+from headway_operator.decide.scaling import Scaled, claim_of, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
 from headway_operator.observe.instant import Instant
@@ -86,4 +86,5 @@ def _plan(
         tuning=retuned.tuning if retuned else None,
         changes=retuned.changes if retuned else (),
         scaling=scaled.memory,
+        claim=claim_of(snapshot.service.key, facts.spec, scaled) if facts.spec else None,
     )

@@ -10,6 +10,7 @@ from typing import Any
 from headway_operator.api import InferenceServiceStatus
 from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
+from headway_operator.observe.claims import GpuClaim
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.snapshot import PublishedPolicy
@@ -90,6 +91,7 @@ class Plan:
         tuning: how the engines are tuned; None while that is being found out.
         changes: what was retuned, each with its reason.
         scaling: how many pods were needed; None where others decide that.
+        claim: what the service wants of GPUs that are shared; None without any.
     """
 
     applications: tuple[Application, ...]
@@ -101,6 +103,7 @@ class Plan:
     tuning: Tuning | None = None
     changes: tuple[Change, ...] = ()
     scaling: Scaling | None = None
+    claim: GpuClaim | None = None
 
     @property
     def is_quiet(self) -> bool:

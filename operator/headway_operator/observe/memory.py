@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headway_operator.api.labels import CHILD_SLOTS
+from headway_operator.observe.claims import Claims
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
@@ -52,11 +53,13 @@ class Memory:
         sidecars: what sidecars said.
         services: InferenceServices as answered to our own writes.
         children: their objects as answered to our own writes.
+        claims: what services want of the GPUs that they share.
     """
 
     sidecars: Sidecars = field(default_factory=Sidecars)
     services: OwnWrites[ServiceRecord] = field(default_factory=OwnWrites)
     children: OwnWrites[ChildRecord] = field(default_factory=OwnWrites)
+    claims: Claims = field(default_factory=Claims)
     _by_service: dict[ServiceKey, ServiceMemory] = field(default_factory=dict)
 
     def of(self, service: ServiceRecord) -> ServiceMemory:
@@ -69,6 +72,7 @@ class Memory:
     def forget(self, key: ServiceKey) -> None:
         """The service is gone."""
         self._by_service.pop(key, None)
+        self.claims.drop(key)
         self.services.forget(key)
         for slot in CHILD_SLOTS:
             self.children.forget((slot, key))

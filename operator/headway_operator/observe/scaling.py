@@ -42,6 +42,8 @@ class Scaling:
         correction: how much more work there is than engines tell, by objectives that were missed.
         removed_at: when pods were removed last, as Unix time in seconds.
         collection: number of the collection of metrics that was acted on last.
+        claimed: pods that were needed last within the user's bounds; more than ``replicas`` where
+            the service does not get so many.
     """
 
     replicas: int
@@ -54,3 +56,4 @@ class Scaling:
     correction: float = 1.0
     removed_at: float = 0.0
     collection: int = 0
+    claimed: int = 0

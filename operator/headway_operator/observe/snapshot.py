@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ROUTER
+from headway_operator.observe.claims import GpuQuota
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import (
@@ -44,6 +45,7 @@ class OperatorFacts:
         router_image: image with vllm-router, likewise.
         public_keys: one key, or two while keys are rotated.
         epoch: its term of leadership; grows with every change of leader.
+        gpu_quota: GPUs that all services may use together; None where nobody limits them.
     """
 
     namespace: str
@@ -51,6 +53,7 @@ class OperatorFacts:
     public_keys: tuple[PublicKey, ...]
     epoch: int
     router_image: str = ""
+    gpu_quota: int | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ class Snapshot:
         metrics: of its pods.
         tuning: how its engines are tuned; None until that was found out in this term.
         scaling: how many pods it needed; None at first, and where others decide that.
+        quota: the GPUs that services share; None where they do not.
         operator: facts about the operator itself.
         memo: results of earlier decisions; they save time and change nothing.
     """
@@ -128,6 +132,7 @@ class Snapshot:
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     tuning: Tuning | None = None
     scaling: Scaling | None = None
+    quota: GpuQuota | None = None
     memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
     @property

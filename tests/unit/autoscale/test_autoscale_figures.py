@@ -97,8 +97,9 @@ def test_the_page_shows_every_arm_and_marks_the_best_hpa() -> None:
     }
     text = page(
         {
-            "traces": {"chat": trace, "code": trace},
-            "held_out": ["chat"],
+            "held_out": {"chat": trace},
+            "held_out_as_queues": {"chat as queues": trace},
+            "seen": {"code": trace},
             "vs_one_hpa_for_all_traces": as_one_setting([ARMS]),
             "most_replicas": 900,
             "fluid_error": fluid_error({"chat": ARMS}, {"chat": ARMS}),

@@ -8,7 +8,7 @@ not known removes nothing: without metrics, or with those of some pods missing, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.scaling import Scaling as ScalingSpec
@@ -25,6 +25,7 @@ from headway_operator.decide.scaling.missed import (
     ticks_missed,
 )
 from headway_operator.decide.scaling.outlook import Outlook
+from headway_operator.decide.scaling.quota import within_quota
 from headway_operator.decide.scaling.replicas import (
     CAUTION,
     TICKS_TO_RISE,
@@ -33,35 +34,23 @@ from headway_operator.decide.scaling.replicas import (
     most_needed,
     rising,
 )
+from headway_operator.decide.scaling.scaled import Scaled
 from headway_operator.decide.tuning import targets_of
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
 from headway_operator.observe.snapshot import Snapshot
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """What a tick came to.
-
-    Attributes:
-        replicas: pods to run.
-        memory: what is remembered from now on; None where others decide.
-        before: pods until now, if that is another number.
-        message: why there are more or fewer; empty where there are not.
-        wanted: pods without the user's bounds; None where nothing says how many.
-    """
-
-    replicas: int
-    memory: Scaling | None = None
-    before: int | None = None
-    message: str = ""
-    wanted: int | None = None
-
-
 def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
     """How many pods a service gets, and why."""
     if spec.scaling.mode == "External":
         return Scaled(spec.replicas)
+    found = _needed(snapshot, spec, now)
+    return _noting_change(within_quota(found, snapshot, spec), now)
+
+
+def _needed(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
+    """How many pods a service needs, within the user's bounds."""
     memory = _remembered(snapshot, spec, now)
     demand = _news(snapshot, memory)
     if demand is None:
@@ -87,15 +76,19 @@ def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant)
         rising=rising(memory.rising, outlook.pods(), memory.replicas),
     )
     wanted, why = _wanted(known, outlook, spec.scaling, now, adds=adds)
-    scaled = _within_bounds(spec.scaling, memory, known, wanted, why)
-    return _noting_removal(scaled, now)
+    return _within_bounds(spec.scaling, memory, known, wanted, why)
 
 
-def _noting_removal(scaled: Scaled, now: Instant) -> Scaled:
-    """The same, and when pods were removed last."""
-    if scaled.memory is None or scaled.before is None or scaled.before <= scaled.replicas:
+def _noting_change(scaled: Scaled, now: Instant) -> Scaled:
+    """The same, and what a change begins anew: the count of ticks, and the time since a removal."""
+    memory = scaled.memory
+    if memory is None or scaled.before is None:
         return scaled
-    return replace(scaled, memory=replace(scaled.memory, removed_at=now.unix))
+    # Of what is needed and was not granted the count goes on.
+    memory = memory if scaled.limited else replace(memory, rising=0)
+    if scaled.before > scaled.replicas:
+        memory = replace(memory, removed_at=now.unix)
+    return replace(scaled, memory=memory)
 
 
 def _outlook(known: Scaling, demand: Demand, scaling: ScalingSpec) -> Outlook:
@@ -167,8 +160,10 @@ def _within_bounds(
     """What is wanted, as far as the user allows it."""
     least, most = scaling.min_replicas, scaling.max_replicas
     replicas = min(max(known.replicas if wanted is None else wanted, least), most)
+    # Without news what was wanted last, and was not granted, is still wanted.
+    claimed = max(known.claimed, replicas) if wanted is None else replicas
+    memory = replace(known, replicas=replicas, claimed=min(claimed, most))
     if replicas == before.replicas:
-        return Scaled(replicas, known, wanted=wanted)
+        return Scaled(replicas, memory, wanted=wanted)
     why = why or f"scaling allows {least} to {most}"
-    memory = replace(known, replicas=replicas, rising=0)
     return Scaled(replicas, memory, before.replicas, why, wanted)
