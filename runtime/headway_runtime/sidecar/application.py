@@ -17,7 +17,7 @@ from http import HTTPStatus
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from headway_runtime.exchange.refusal_counts import read_counts
+from headway_runtime.exchange.refusal_counts import read_counts, read_refused_work
 from headway_runtime.exchange.statistics_file import SLOTS
 from headway_runtime.policy import MAX_PAYLOAD_BYTES
 from headway_runtime.sidecar.acceptance import Outcome
@@ -137,6 +137,7 @@ class Sidecar:
             draining=bool(self._draining),
             now_ns=time.time_ns(),
             refusals=read_counts(self._settings.run_dir),
+            refused_work=read_refused_work(self._settings.run_dir, time.time()),
         )
 
 

@@ -21,7 +21,7 @@ from headway_runtime.sidecar.acceptance import Outcome
 from headway_runtime.sidecar.class_metrics import class_metrics
 from headway_runtime.sidecar.engines import breaker_is_open
 from headway_runtime.sidecar.refusal_metrics import refusal_metric
-from headway_runtime.sidecar.token_load import step_overhead, token_load
+from headway_runtime.sidecar.token_load import step_overhead, token_load, with_refused
 from headway_runtime.sidecar.utilisation import memory_bandwidth, utilisation
 
 WINDOW_SECONDS = 10
@@ -66,6 +66,7 @@ class PodView:
         draining: whether the pod is being emptied.
         now_ns: now, nanoseconds since the epoch.
         refusals: requests that were refused where they came in, by class and reason.
+        refused_work: engine-seconds a second that they would have been lately.
     """
 
     engines: Sequence[EngineStatistics]
@@ -74,6 +75,7 @@ class PodView:
     draining: bool
     now_ns: int
     refusals: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    refused_work: float = 0.0
 
 
 class PodCollector(Collector):
@@ -172,8 +174,9 @@ def _utilisation(view: PodView) -> Iterator[Metric]:
     )
     yield _gauge(
         "token_load_ratio",
-        "Work offered lately, in engine-seconds a second; the mean of the engine processes.",
-        token_load(view.engines, view.now_ns),
+        "Work offered lately, refused work included, in engine-seconds a second; the mean of the "
+        "engine processes.",
+        with_refused(token_load(view.engines, view.now_ns), view.refused_work),
     )
     yield _gauge(
         "step_overhead_ratio",
