@@ -2,8 +2,8 @@
 
 A hundred times cheaper than the engine that goes step by step, for a thousand pods. Prompts are
 computed one after the other in the time that a step of the promised length leaves beside those that
-decode, and everybody who decodes gets a token each step. What that is off by is measured: see
-:mod:`tests.autoscale.calibration`.
+decode, and everybody who decodes gets a token each step. What that is off by is measured, see
+:func:`tests.autoscale.figures.fluid_error`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from heapq import heappop, heappush
-from itertools import islice
 from typing import NamedTuple
 
 from headway_runtime.bench.simulated import BATCH_SIZE, KV_BLOCKS, TOKEN_BUDGET
@@ -19,13 +18,13 @@ from headway_runtime.executors.simulated.measurements import Windows
 from headway_runtime.executors.simulated.report import ClassReport, Report
 from headway_runtime.executors.simulated.request import Arrival
 from headway_runtime.policy import Policy, Scope, Stamp
-from headway_runtime.scheduling.lateness import LOOKS
 from headway_runtime.scheduling.timing.pace import aimed_tpot_s
 from headway_runtime.scheduling.timing.slack import promised_step_s
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.timing.token_load import TokenLoad
 from tests.autoscale.cases import CLASS_NAME, Case
 from tests.autoscale.pod import Answered, Told
+from tests.autoscale.prompt_queue import Prompt, PromptQueue
 from tests.autoscale.request_work import prompt_seconds
 
 KV_TOKENS = 16 * KV_BLOCKS
@@ -34,12 +33,6 @@ BUSY_TICKS = 2
 
 LEAST_PREFILL = 0.1
 """Share of a step that prompts get, however long those that decode make it."""
-
-
-class _Prompt(NamedTuple):
-    arrival: Arrival
-    name: str
-    seconds: float
 
 
 class _Answer(NamedTuple):
@@ -72,11 +65,10 @@ class FluidPod:
         self._load.adopt(Policy(Scope("autoscale"), Stamp(1, 0, 0), classes=(promised,)))
         self._ttft, self._tpot = Windows(), Windows()
         self._at_s = ready_s
-        self._coming: deque[_Prompt] = deque()
-        self._prompts: deque[_Prompt] = deque()
-        self._late: deque[_Prompt] = deque()
-        self._current: _Prompt | None = None
-        self._left_s = self._waiting_s = 0.0
+        self._coming: deque[Prompt] = deque()
+        self._prompts = PromptQueue(self._ttft_s)
+        self._current: Prompt | None = None
+        self._left_s = 0.0
         self._answers: list[_Answer] = []
         self._context = 0.0
         self._steps = self._step_seconds = self._tokens = 0.0
@@ -89,7 +81,7 @@ class FluidPod:
         self.open += 1
         self._made += 1
         work_s = prompt_seconds(self._model.mixed, arrival.prompt_tokens)
-        self._coming.append(_Prompt(arrival, str(self._made), work_s))
+        self._coming.append(Prompt(arrival, str(self._made), work_s))
 
     def run(self, until_s: float) -> None:
         """Run until that time."""
@@ -107,49 +99,13 @@ class FluidPod:
 
     def _receive(self) -> None:
         while self._coming and self._coming[0].arrival.at <= self._at_s:
-            prompt = self._coming.popleft()
-            self._prompts.append(prompt)
-            self._waiting_s += prompt.seconds
-            self._load.arrived(prompt.name, prompt.arrival.prompt_tokens, prompt.arrival.at)
-        if self._current is None:
-            self._take_next()
-
-    def _take_next(self) -> None:
-        """The next prompt: those that are too much give way, as with Headway's planner."""
-        if self._prompts:
-            self._give_way()
-        if self._prompts:
-            self._begin(self._prompts.popleft())
-            self._waiting_s = max(0.0, self._waiting_s - self._left_s)
-        elif self._late:
-            self._begin(self._late.popleft())
-
-    def _give_way(self) -> None:
-        """Moore and Hodgson's rule, see :mod:`headway_runtime.scheduling.lateness`."""
-        slower, end_s = 1 / self._rate(len(self._answers))[1], self._at_s
-        first_s = self._prompts[0].arrival.at + self._ttft_s
-        if end_s + slower * self._waiting_s <= first_s:
-            return
-        taken: list[tuple[float, str]] = []
-        late = set()
-        for prompt in islice(self._prompts, LOOKS):
-            end_s += slower * prompt.seconds
-            heappush(taken, (-prompt.seconds, prompt.name))
-            if end_s > prompt.arrival.at + self._ttft_s:
-                seconds, given_up = heappop(taken)
-                end_s += slower * seconds
-                late.add(given_up)
-        if late:
-            self._late.extend(each for each in self._prompts if each.name in late)
-            self._prompts = deque(each for each in self._prompts if each.name not in late)
-            self._waiting_s = sum(each.seconds for each in self._prompts)
-
-    def _begin(self, prompt: _Prompt) -> None:
-        self._current, self._left_s = prompt, prompt.seconds
-
-    @property
-    def _waiting(self) -> int:
-        return len(self._prompts) + len(self._late)
+            coming = self._coming.popleft()
+            self._prompts.add(coming)
+            self._load.arrived(coming.name, coming.arrival.prompt_tokens, coming.arrival.at)
+        if self._current is None and len(self._prompts):
+            prompt = self._prompts.next(self._at_s, 1 / self._rate(len(self._answers))[1])
+            if prompt is not None:
+                self._current, self._left_s = prompt, prompt.seconds
 
     def _go_on(self, next_s: float) -> float:
         """Until somebody comes, or has a first or last token. Returns how long it was."""
@@ -181,7 +137,9 @@ class FluidPod:
             return cost.step_s + cost.decode_s * decodes + cost.context_token_s * self._context, 0.0
         longest_s, rate = self._rate(decodes)
         # What is left of the queue may be less than such a step holds.
-        held_s = longest_s if self._prompts else self._left_s + (1 - rate) * longest_s
+        held_s = (
+            longest_s if self._prompts.has_some_in_time else self._left_s + (1 - rate) * longest_s
+        )
         return min(longest_s, held_s), rate
 
     def _rate(self, decodes: int) -> tuple[float, float]:
@@ -232,7 +190,7 @@ class FluidPod:
 
     def tell(self, now_s: float) -> Told:
         """What its metrics say."""
-        work = self._load.work_ratio(now_s, self._model, self._waiting)
+        work = self._load.work_ratio(now_s, self._model, len(self._prompts))
         return Told(self._report(now_s), work, self._load.overhead_ratio(self._model))
 
     def _report(self, now_s: float) -> Report:
@@ -249,7 +207,7 @@ class FluidPod:
             utilisation=busy,
             kv_usage=min(1.0, self._context / KV_TOKENS),
             running=len(self._answers) + (self._current is not None),
-            waiting=self._waiting,
+            waiting=len(self._prompts),
             steps_total=math.floor(self._steps),
             scheduled_tokens_total=math.floor(self._tokens),
             step_seconds_total=self._step_seconds,
