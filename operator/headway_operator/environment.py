@@ -21,6 +21,8 @@ environment variables:
                             it does not answer, the pods are asked themselves
   HEADWAY_PROMETHEUS_CA_FILE     certificates to trust for it instead of the system's
   HEADWAY_PROMETHEUS_TOKEN_FILE  file with the bearer token for it
+  HEADWAY_GPU_QUOTA         GPUs that the pods of all services may use together, divided by
+                            spec.scaling.priority; no limit when empty
   HEADWAY_LOG_FORMAT        text or json; text when empty
 
 ports:
@@ -59,6 +61,7 @@ class Environment:
         signing_key_dir: where its private keys are mounted.
         watch_namespaces: the namespaces it serves; all when empty.
         log_format: ``text`` or ``json``.
+        gpu_quota: GPUs that all services may use together; None without a limit.
         prometheus: where metrics are read from; None when there is no Prometheus.
     """
 
@@ -69,6 +72,7 @@ class Environment:
     watch_namespaces: tuple[str, ...]
     log_format: str
     prometheus: PrometheusAccess | None = None
+    gpu_quota: int | None = None
 
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> Environment:
@@ -99,6 +103,7 @@ class Environment:
             watch_namespaces=tuple(sorted({name.strip() for name in watched} - {""})),
             log_format=log_format,
             prometheus=_prometheus(variables),
+            gpu_quota=_gpu_quota(variables),
         )
 
 
@@ -118,6 +123,15 @@ def _prometheus(variables: Mapping[str, str]) -> PrometheusAccess | None:
     if ca_file or token_file:
         raise EnvironmentVariableError("HEADWAY_PROMETHEUS_URL is not set, though its files are")
     return None
+
+
+def _gpu_quota(variables: Mapping[str, str]) -> int | None:
+    text = variables.get("HEADWAY_GPU_QUOTA", "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise EnvironmentVariableError("HEADWAY_GPU_QUOTA must be a number of GPUs, 0 or more")
+    return int(text)
 
 
 def _file(variables: Mapping[str, str], name: str) -> Path | None:

@@ -29,7 +29,7 @@ from headway_operator.act.push import PolicyPusher
 from headway_operator.act.signing import KeyRing, SigningKeyError
 from headway_operator.act.status import StatusWriter
 from headway_operator.api import KIND
-from headway_operator.decide import decide
+from headway_operator.decide import Plan, decide
 from headway_operator.environment import VARIABLES, Environment, EnvironmentVariableError
 from headway_operator.errors import told
 from headway_operator.metrics import (
@@ -52,7 +52,7 @@ from headway_operator.observe.polling import Poller
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
-from headway_operator.observe.snapshot import OperatorFacts
+from headway_operator.observe.snapshot import OperatorFacts, Snapshot
 from headway_operator.rounds import Rounds
 from headway_operator.watching import Listener, watch_registry, watch_settings
 from headway_operator.work_queue import WorkQueue, backoff_seconds
@@ -109,8 +109,20 @@ class Operator:
             return
         plan = decide(snapshot, now)
         self.rounds.looked_at(key, is_quiet=plan.is_quiet)
+        if self.claim(snapshot, plan):
+            self.look_at_all()
         if await self.actor.carry_out(snapshot, plan, now):
             self.queue.add(key)
+
+    def claim(self, snapshot: Snapshot, plan: Plan) -> bool:
+        """Note what a service wants of GPUs that are shared. Returns whether that is news."""
+        epoch, key = snapshot.operator.epoch, snapshot.service.key
+        if snapshot.quota is None:
+            return False
+        if snapshot.spec is None:
+            self.memory.claims.keep(key, epoch)
+            return False
+        return self.memory.claims.put(key, plan.claim, snapshot.quota.gpus, epoch)
 
     def facts(self, epoch: int) -> OperatorFacts:
         """What decisions need to know of the operator itself."""
@@ -120,6 +132,7 @@ class Operator:
             router_image=self.environment.router_image,
             public_keys=self.keys.public_keys(),
             epoch=epoch,
+            gpu_quota=self.environment.gpu_quota,
         )
 
     async def work(self, key: ServiceKey) -> None:

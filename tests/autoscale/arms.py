@@ -21,10 +21,15 @@ TARGET_LOAD = 0.8
 """The operator's default, for the clairvoyant as well."""
 
 HEADWAY, CLAIRVOYANT = "headway", "clairvoyant"
+FIXED = "fixed-"
 HPA_QUEUE, HPA_BUSY = "hpa-queue", "hpa-busy"
 QUEUE_TARGETS = (1, 3, 10, 30)
 BUSY_TARGETS = (0.6, 0.7, 0.8, 0.9)
 """More than 0.9 would never be exceeded by more than the controller tolerates."""
+
+
+MAIN = (HEADWAY, CLAIRVOYANT, f"{HPA_QUEUE}-3", f"{HPA_BUSY}-0.8", f"{HPA_BUSY}-0.9")
+"""The arms that are run step by step and with very many pods, beside the fixed number."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,14 @@ def arms(case: Case, foreseen: Foreseen) -> dict[str, Callable[[], Scaler]]:
     return {
         HEADWAY: lambda: Headway(case, first),
         CLAIRVOYANT: lambda: Planned(foreseen.pods),
-        f"fixed-{fixed}": lambda: Planned((fixed,)),
-        **{f"{HPA_QUEUE}-{target}": _hpa(_waiting, target) for target in QUEUE_TARGETS},
-        **{f"{HPA_BUSY}-{target}": _hpa(_busy, target) for target in BUSY_TARGETS},
+        f"{FIXED}{fixed}": lambda: Planned((fixed,)),
+        **{f"{HPA_QUEUE}-{target}": _hpa(case, _waiting, target) for target in QUEUE_TARGETS},
+        **{f"{HPA_BUSY}-{target}": _hpa(case, _busy, target) for target in BUSY_TARGETS},
     }
 
 
-def _hpa(metric: Callable[[Told], float], target: float) -> Callable[[], Scaler]:
-    return lambda: Hpa(metric, target)
+def _hpa(case: Case, metric: Callable[[Told], float], target: float) -> Callable[[], Scaler]:
+    return lambda: Hpa(metric, target, case.most_pods)
 
 
 def _waiting(told: Told) -> float:

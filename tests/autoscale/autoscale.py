@@ -8,44 +8,66 @@ import io
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.autoscale.arms import Foreseen, arms, foresee
-from tests.autoscale.cases import CASES, Case
-from tests.autoscale.figures import Summary, as_one_setting, compared, summary, worst
+from tests.autoscale.arms import FIXED, MAIN, Foreseen, arms, foresee
+from tests.autoscale.cases import HELD_OUT, SCALED, SEEN, Case
+from tests.autoscale.figures import (
+    Summary,
+    as_one_setting,
+    compared,
+    fluid_error,
+    summary,
+    worst,
+)
 from tests.autoscale.report import page
 from tests.autoscale.scalers import TICK_SECONDS
 from tests.autoscale.simulation import SERIES_SECONDS, Outcome, simulate
 from tests.scale import results
 
+FLUID = (*SEEN, *SCALED)
+"""Cases whose engines are queues. Those that are held out go step by step, and as queues too, to
+see what that is off by."""
 
-@dataclass(frozen=True)
-class Run:
+_BY_NAME = {case.name: case for case in (*HELD_OUT, *FLUID)}
+
+
+_CASES = ("held_out", "held_out_as_queues", "seen", "scaled")
+
+
+class Run(NamedTuple):
     """One simulation.
 
     Attributes:
-        case: index of its case.
+        case: name of its case.
         arm: its name.
         seed: of all chance.
+        is_fluid: engines are queues.
         traces: directory of the public traces.
     """
 
-    case: int
+    case: str
     arm: str
     seed: int
+    is_fluid: bool
     traces: Path
 
     def make(self) -> Outcome:
         """Run it. The same run has the same outcome."""
-        case = CASES[self.case]
-        arrivals = case.arrivals(self.traces, self.seed)
+        case = replace(_BY_NAME[self.case], is_fluid=self.is_fluid)
         foreseen = _foreseen(case, self.traces)
         scaler = arms(case, foreseen)[self.arm]()
+        arrivals = case.arrivals(self.traces, self.seed)
         return simulate(case, arrivals, scaler, foreseen.pods[0], self.seed)
+
+
+Found = Mapping[tuple[str, bool], Mapping[str, Sequence[Outcome]]]
+"""Outcomes, one of each seed, by case and whether its engines are queues, then by arm."""
 
 
 def main() -> int:
@@ -53,77 +75,109 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, help="results file to write, and its page beside it")
     parser.add_argument("--traces", type=Path, required=True, help="directory of public traces")
-    parser.add_argument("--seeds", type=int, default=2, help="runs of each (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each (%(default)s)")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="%(default)s")
     arguments = parser.parse_args()
+    begun_s = time.monotonic()
     found = _measured(arguments.traces, arguments.seeds, arguments.processes)
-    write(arguments.file, arguments.traces, found, arguments.seeds)
+    took = {"minutes": round((time.monotonic() - begun_s) / 60, 1)}
+    took["processes"] = arguments.processes
+    write(arguments.file, arguments.traces, found, arguments.seeds, took)
     return 0
 
 
-def write(
-    file: Path, folder: Path, found: Mapping[int, Mapping[str, Sequence[Outcome]]], seeds: int
-) -> None:
+def write(file: Path, folder: Path, found: Found, seeds: int, took: Mapping[str, Any]) -> None:
     """Write the results file and its page.
 
     Args:
         file: the results file.
         folder: of the public traces.
-        found: outcomes by case and arm, one of each seed.
-        seeds: how many there are.
+        found: all outcomes.
+        seeds: how many each arm has.
+        took: how long that was, and with how many processes.
     """
-    summaries = [
-        {name: summary(each) for name, each in found[number].items()}
-        for number in range(len(CASES))
-    ]
-    traces = {
-        case.name: _figures(case, folder, arms) for case, arms in zip(CASES, summaries, strict=True)
-    }
+    stepwise = {case.name: _summaries(found[case.name, False]) for case in HELD_OUT}
+    fluid = {case.name: _summaries(found[case.name, True]) for case in (*HELD_OUT, *FLUID)}
+    held_out = _cases(HELD_OUT, folder, stepwise)
+    as_queues = _cases(HELD_OUT, folder, fluid)
+    seen = _cases(SEEN, folder, fluid)
     figures = {
-        **worst(list(traces.values())),
+        **worst(list(held_out.values())),
+        "worst_as_queues": worst(list(as_queues.values())),
+        "worst_of_seen": worst(list(seen.values())),
+        "fluid_error": fluid_error(stepwise, fluid),
+        "most_replicas": max(max(arm.pods) for case in SCALED for arm in fluid[case.name].values()),
         "seeds": seeds,
-        "vs_one_hpa_for_all_traces": as_one_setting(summaries),
-        "traces": traces,
+        "took": took,
+        "vs_one_hpa_for_all_traces": as_one_setting([fluid[case.name] for case in HELD_OUT]),
+        "held_out": held_out,
+        "held_out_as_queues": as_queues,
+        "seen": seen,
+        "scaled": _cases(SCALED, folder, fluid),
     }
     command = f'make bench-autoscale TRACES=DIR BENCH="--seeds {seeds}"'
     with contextlib.redirect_stdout(io.StringIO()):
         results.write(file, command, {}, figures)
     file.with_suffix(".md").write_text(page(figures))
-    print({name: value for name, value in figures.items() if name != "traces"})
+    print({name: value for name, value in figures.items() if name not in _CASES})
 
 
-def _measured(
-    traces: Path, seeds: int, processes: int | None
-) -> dict[int, dict[str, list[Outcome]]]:
-    """All outcomes, by case and arm, in order of their seeds."""
-    runs = [
-        Run(number, arm, seed, traces)
-        for number, case in enumerate(CASES)
-        for arm in arms(case, _foreseen(case, traces))
-        for seed in range(1, seeds + 1)
-    ]
+def _runs(traces: Path, seeds: int) -> Iterable[Run]:
+    """All of them; step by step, and with very many pods, some arms."""
+    for seed in range(1, seeds + 1):
+        for case in (*HELD_OUT, *FLUID):
+            for arm in arms(case, _foreseen(case, traces)):
+                is_main = arm in MAIN or arm.startswith(FIXED)
+                if is_main or case not in SCALED:
+                    yield Run(case.name, arm, seed, True, traces)
+                if is_main and not case.is_fluid:
+                    yield Run(case.name, arm, seed, False, traces)
+
+
+def _measured(traces: Path, seeds: int, processes: int | None) -> Found:
+    """All outcomes, in order of their seeds."""
+    runs = list(_runs(traces, seeds))
     begun_s = time.monotonic()
     outcomes: dict[Run, Outcome] = {}
-    with ProcessPoolExecutor(processes) as pool:
-        made = {pool.submit(run.make): run for run in runs}
-        for each in as_completed(made):
-            run, outcome = made[each], each.result()
-            outcomes[run] = outcome
-            print(
-                f"{time.monotonic() - begun_s:4.0f} s  {len(outcomes)}/{len(runs)}  "
-                f"{CASES[run.case].name}, {run.arm}, seed {run.seed}: "
-                f"{100 * outcome.attainment:.2f} %, {outcome.gpu_hours:.2f} GPU-hours",
-                flush=True,
-            )
-    by_case: dict[int, dict[str, list[Outcome]]] = {}
-    for run in runs:
-        by_case.setdefault(run.case, {}).setdefault(run.arm, []).append(outcomes[run])
+    for run, outcome in _made(runs, processes):
+        outcomes[run] = outcome
+        print(
+            f"{time.monotonic() - begun_s:4.0f} s  {len(outcomes)}/{len(runs)}  "
+            f"{run.case}{' as a queue' if run.is_fluid else ''}, {run.arm}, seed {run.seed}: "
+            f"{100 * outcome.attainment:.2f} %, {outcome.gpu_hours:.2f} GPU-hours",
+            flush=True,
+        )
+    by_case: dict[tuple[str, bool], dict[str, list[Outcome]]] = {}
+    for run in sorted(runs, key=lambda run: run.seed):
+        arms_of = by_case.setdefault((run.case, run.is_fluid), {})
+        arms_of.setdefault(run.arm, []).append(outcomes[run])
     return by_case
 
 
+def _made(runs: Sequence[Run], processes: int | None) -> Iterable[tuple[Run, Outcome]]:
+    if processes == 1:
+        yield from ((run, run.make()) for run in runs)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        made = {pool.submit(run.make): run for run in runs}
+        for each in as_completed(made):
+            yield made[each], each.result()
+
+
+def _summaries(found: Mapping[str, Sequence[Outcome]]) -> dict[str, Summary]:
+    return {name: summary(each) for name, each in found.items()}
+
+
+@cache
 def _foreseen(case: Case, traces: Path) -> Foreseen:
     # Seeds move arrivals by less than the precision of the trace: one plan is good for all.
     return foresee(case, case.arrivals(traces, seed=1))
+
+
+def _cases(
+    cases: Iterable[Case], folder: Path, found: Mapping[str, Mapping[str, Summary]]
+) -> dict[str, dict[str, Any]]:
+    return {case.name: _figures(case, folder, found[case.name]) for case in cases}
 
 
 def _figures(case: Case, folder: Path, arms: Mapping[str, Summary]) -> dict[str, Any]:

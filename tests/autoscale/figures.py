@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from tests.autoscale.arms import CLAIRVOYANT, HEADWAY, HPA_BUSY, HPA_QUEUE
@@ -80,7 +80,56 @@ def compared(arms: Mapping[str, Summary]) -> dict[str, Any]:
         "best_hpa_queue": best_hpa(arms, HPA_QUEUE),
         "best_hpa_busy": best_hpa(arms, HPA_BUSY),
     }
+    equal = at_equal_attainment(arms)
+    found["gpu_hours_ratio_at_equal_attainment"] = None if equal is None else round(equal, 3)
     return found | _against(arms, best, "hpa") | _against(arms, CLAIRVOYANT, "clairvoyant")
+
+
+def at_equal_attainment(arms: Mapping[str, Summary]) -> float | None:
+    """Our GPU-hours over those at which an HPA would attain as much.
+
+    Between two targets an HPA is taken to have what is between their attainment and GPU-hours, the
+    cheapest of all such; targets are steps, and the best of them may attain far more than ours.
+    None where no HPA attains as much.
+    """
+    ours = arms[HEADWAY]
+    tried = [arm for name, arm in arms.items() if name.startswith("hpa-")]
+    below = [arm for arm in tried if arm.attainment < ours.attainment]
+    above = [arm for arm in tried if arm.attainment >= ours.attainment]
+    hours = [arm.gpu_hours for arm in above]
+    for less in below:
+        for more in above:
+            share = (ours.attainment - less.attainment) / (more.attainment - less.attainment)
+            hours.append(less.gpu_hours + share * (more.gpu_hours - less.gpu_hours))
+    return ours.gpu_hours / min(hours) if hours else None
+
+
+def fluid_error(
+    stepwise: Mapping[str, Mapping[str, Summary]], fluid: Mapping[str, Mapping[str, Summary]]
+) -> dict[str, dict[str, float]]:
+    """What engines that are queues are off by, against those that go step by step.
+
+    Attainment in shares of requests, GPU-hours as a share of those of engines that go step by step;
+    apart for HPAs on the queue, which a queue of another kind leads elsewhere.
+    """
+    kinds: dict[str, list[tuple[float, float]]] = {"hpa-queue": [], "others": []}
+    for case, arms in stepwise.items():
+        for name, arm in arms.items():
+            other = fluid[case][name]
+            kind = HPA_QUEUE if name.startswith(HPA_QUEUE) else "others"
+            off = other.attainment - arm.attainment, other.gpu_hours / arm.gpu_hours - 1
+            kinds[kind].append((abs(off[0]), abs(off[1])))
+    return {
+        kind: {
+            f"{what}_{how}": round(choose(values), 4)
+            for what, values in zip(
+                ("attainment", "gpu_hours"), zip(*offs, strict=True), strict=True
+            )
+            for how, choose in (("median", median), ("most", max))
+        }
+        for kind, offs in kinds.items()
+        if offs
+    }
 
 
 def _against(arms: Mapping[str, Summary], other: str, name: str) -> dict[str, float]:

@@ -7,6 +7,7 @@ from random import Random
 
 from headway_runtime.executors.simulated.request import Arrival
 from tests.autoscale.cases import Case
+from tests.autoscale.fluid_pod import FluidPod
 from tests.autoscale.pod import Answered, Pod
 
 START_SECONDS = 60.0
@@ -29,17 +30,18 @@ class Fleet:
 
     def __init__(self, case: Case, replicas: int, seed: int) -> None:
         self._case = case
+        self._kind: type[Pod | FluidPod] = FluidPod if case.is_fluid else Pod
         self._seed = seed
         self._chance = Random(seed)  # noqa: S311 - no secret
         self._made = 0
-        self._gone: list[Pod] = []
+        self._gone: list[Pod | FluidPod] = []
         self._gpu_seconds = 0.0
         self.now_s = 0.0
-        self.draining: list[Pod] = []
+        self.draining: list[Pod | FluidPod] = []
         self.pods = [self._new(0.0) for _ in range(replicas)]
 
     @property
-    def ready(self) -> list[Pod]:
+    def ready(self) -> list[Pod | FluidPod]:
         """Pods that take requests."""
         return [each for each in self.pods if each.ready_s <= self.now_s]
 
@@ -79,18 +81,18 @@ class Fleet:
             self.draining.remove(pod)
             self._leave(pod, max(pod.ended_s, pod.begun_s))
 
-    def _new(self, ready_s: float) -> Pod:
+    def _new(self, ready_s: float) -> Pod | FluidPod:
         self._made += 1
         seed = 1000 * self._seed + self._made
-        return Pod(f"pod-{self._made}", self._case, self.now_s, ready_s, seed)
+        return self._kind(f"pod-{self._made}", self._case, self.now_s, ready_s, seed)
 
-    def _remove(self, pod: Pod) -> None:
+    def _remove(self, pod: Pod | FluidPod) -> None:
         pod.draining = True
         if pod.open:
             self.draining.append(pod)
         else:
             self._leave(pod, self.now_s)
 
-    def _leave(self, pod: Pod, at_s: float) -> None:
+    def _leave(self, pod: Pod | FluidPod, at_s: float) -> None:
         self._gone.append(pod)
         self._gpu_seconds += at_s - pod.begun_s

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 from headway_operator.decide.scaling import decide_scaling
 from headway_operator.observe.engine_metrics.sample import (
@@ -17,13 +17,19 @@ from headway_operator.observe.engine_metrics.sample import (
 )
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
+from headway_runtime.executors.simulated.report import ClassReport
 from tests.autoscale import hpa
 from tests.autoscale.cases import CLASS_NAME, Case
 from tests.autoscale.fleet import Fleet
 from tests.autoscale.pod import Told
 from tests.unit.operator.samples import NOW, later, ready_pod, service, snapshot, spec
 
-LEAST_PODS, MOST_PODS = 1, 20
+LEAST_PODS = 1
+
+_OTHERS = {"at", "classes", "token_load", "step_overhead"}
+_SAME = [each.name for each in fields(EngineSample) if each.name not in _OTHERS]
+"""What a report and a sample of it call the same."""
+
 TICK_SECONDS = 5.0
 
 
@@ -52,8 +58,9 @@ Metric = Callable[[Told], float]
 class Hpa:
     """A HorizontalPodAutoscaler on one metric of pods, which it sees without delay."""
 
-    def __init__(self, metric: Metric, target: float) -> None:
+    def __init__(self, metric: Metric, target: float, most_pods: int) -> None:
         self._metric, self._target = metric, target
+        self._bounds = LEAST_PODS, most_pods
         self._memory = hpa.Memory()
 
     def replicas(self, fleet: Fleet) -> int:
@@ -65,7 +72,7 @@ class Hpa:
         values = [self._metric(each.tell(fleet.now_s)) for each in ready]
         found = hpa.recommended(replicas, values, replicas - len(ready), self._target)
         wanted, self._memory = hpa.stabilized(
-            self._memory, fleet.now_s, replicas, found, (LEAST_PODS, MOST_PODS)
+            self._memory, fleet.now_s, replicas, found, self._bounds
         )
         return wanted
 
@@ -74,14 +81,14 @@ class Headway:
     """The operator's decision with its defaults."""
 
     def __init__(self, case: Case, replicas: int) -> None:
-        bounds = {"minReplicas": LEAST_PODS, "maxReplicas": MOST_PODS}
+        bounds = {"minReplicas": LEAST_PODS, "maxReplicas": case.most_pods}
         promised = {
             "name": CLASS_NAME,
             "ttftMilliseconds": case.ttft_ms,
             "tpotMilliseconds": case.tpot_ms,
         }
-        fields = spec(scaling={"mode": "Operator", **bounds}, classes=[promised])
-        self._before = snapshot(service(fields))
+        declared = spec(scaling={"mode": "Operator", **bounds}, classes=[promised])
+        self._before = snapshot(service(declared))
         self._histories: dict[str, History] = {}
         self._collections = 0
         self._record = ready_pod()
@@ -123,8 +130,17 @@ class Headway:
 
 
 def _sample(told: Told, at: float) -> EngineSample:
-    values: dict[str, Any] = {**asdict(told.report), "at": at}
-    classes = {name: ClassSample(**each) for name, each in values.pop("classes").items()}
+    report = told.report
     return EngineSample(
-        **values, token_load=told.token_load, step_overhead=told.step_overhead, classes=classes
+        at=at,
+        # Those of the report are the engine's, which began with the simulation and not when the
+        # pod was ready.
+        token_load=told.token_load,
+        step_overhead=told.step_overhead,
+        classes={name: ClassSample(*_values(each)) for name, each in report.classes.items()},
+        **{name: getattr(report, name) for name in _SAME},
     )
+
+
+def _values(told: ClassReport) -> tuple[float, float, float | None, float | None]:
+    return told.requests_total, told.attained_total, told.ttft_ratio, told.tpot_ratio

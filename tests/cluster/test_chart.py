@@ -58,6 +58,7 @@ VALUES = {
         "podAnnotations.note=yes",
         "nodeSelector.pool=system",
         "crds.keep=false",
+        "gpuQuota=8",
         "replicas=2",
         "logFormat=text",
     ),

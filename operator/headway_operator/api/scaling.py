@@ -51,6 +51,11 @@ class Scaling(ApiModel):
     """How long engines must have had nothing to do before the last ones go. Only with minReplicas
     0."""
 
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    """Where the operator has a GPU quota: services with a higher number get their GPUs first, those
+    with the same one in proportion to what each misses. Nobody gets less than minReplicas. Says
+    nothing about pods once they run; engine.priorityClassName does."""
+
     activator: Annotated[Activator, Field(json_schema_extra={"default": {}})] = Activator()
     """Who answers while there is no engine. Only with minReplicas 0."""
 

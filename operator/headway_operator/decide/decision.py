@@ -28,7 +28,7 @@ from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
 from headway_operator.decide.retune import Retuned
 from headway_operator.decide.router import decide_target, target_change
-from headway_operator.decide.scaling import decide_scaling
+from headway_operator.decide.scaling import claim_of, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
 from headway_operator.observe.instant import Instant
@@ -101,4 +101,5 @@ def _plan(
         idleness=scaled.idleness if scaled else snapshot.idleness,
         shortages=degradation.watch if degradation else snapshot.shortages,
         rung=degradation.rung if degradation else 0,
+        claim=claim_of(snapshot.service.key, facts.spec, scaled) if facts.spec and scaled else None,
     )

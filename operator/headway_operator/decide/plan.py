@@ -10,6 +10,7 @@ from typing import Any
 from headway_operator.api import InferenceServiceStatus
 from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
+from headway_operator.observe.claims import GpuClaim
 from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
@@ -95,6 +96,7 @@ class Plan:
         idleness: how long the service was not used; None where it always has pods.
         shortages: for how long something has been short.
         rung: place in its ladder of the last step that it stands on, from 1; 0 without any.
+        claim: what the service wants of GPUs that are shared; None without any.
     """
 
     applications: tuple[Application, ...]
@@ -109,6 +111,7 @@ class Plan:
     idleness: Idleness | None = None
     shortages: ShortageWatch | None = None
     rung: int = 0
+    claim: GpuClaim | None = None
 
     @property
     def is_quiet(self) -> bool:

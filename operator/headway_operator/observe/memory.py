@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headway_operator.api.labels import CHILD_SLOTS
+from headway_operator.observe.claims import Claims
 from headway_operator.observe.demand import Demands
 from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.memo import Memo
@@ -60,12 +61,14 @@ class Memory:
         demands: what activators told.
         services: InferenceServices as answered to our own writes.
         children: their objects as answered to our own writes.
+        claims: what services want of the GPUs that they share.
     """
 
     sidecars: Sidecars = field(default_factory=Sidecars)
     demands: Demands = field(default_factory=Demands)
     services: OwnWrites[ServiceRecord] = field(default_factory=OwnWrites)
     children: OwnWrites[ChildRecord] = field(default_factory=OwnWrites)
+    claims: Claims = field(default_factory=Claims)
     _by_service: dict[ServiceKey, ServiceMemory] = field(default_factory=dict)
 
     def of(self, service: ServiceRecord) -> ServiceMemory:
@@ -78,6 +81,7 @@ class Memory:
     def forget(self, key: ServiceKey) -> None:
         """The service is gone."""
         self._by_service.pop(key, None)
+        self.claims.drop(key)
         self.services.forget(key)
         for slot in CHILD_SLOTS:
             self.children.forget((slot, key))

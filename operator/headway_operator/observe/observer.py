@@ -14,6 +14,7 @@ from headway_operator.api.labels import (
     ENGINES_SERVICE_SLOT,
     ROUTER_SLOTS,
 )
+from headway_operator.observe.claims import GpuQuota
 from headway_operator.observe.classify import sorted_by_name
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
@@ -50,6 +51,8 @@ class Observer:
         service = watched and self.memory.services.latest(key, watched)
         if service is None or service.deleting:
             self.memory.forget(key)
+            if service is not None:
+                self.memory.claims.keep(key, operator.epoch)
             return None
         remembered = self.memory.of(service)
         parsed = remembered.parsed(service)
@@ -77,8 +80,15 @@ class Observer:
             scaling=remembered.scaling,
             idleness=remembered.idleness,
             shortages=remembered.shortages,
+            quota=self._quota(key, operator),
             memo=remembered.memo,
         )
+
+    def _quota(self, key: ServiceKey, operator: OperatorFacts) -> GpuQuota | None:
+        if operator.gpu_quota is None:
+            return None
+        services = len(self.cluster.services)
+        return self.memory.claims.quota(operator.gpu_quota, key, services, operator.epoch)
 
     async def _children(
         self, key: ServiceKey, spec: InferenceServiceSpec | None

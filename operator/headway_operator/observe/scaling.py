@@ -35,12 +35,15 @@ class Scaling:
         epoch: the operator's term in which it was.
         loads: of the last minutes, oldest first.
         needed: of the last minutes, oldest first, as cautiously as before pods are removed.
-        rising: ticks in a row in which more pods were needed than there are.
+        rising: ticks in a row in which more pods were needed than there are; one in which many more
+            were counts twice.
         missed: ticks in a row in which objectives were missed although load would fit; below 0
             while the last pod that was added for it has not had its effect yet.
         correction: how much more work there is than engines tell, by objectives that were missed.
         removed_at: when pods were removed last, as Unix time in seconds.
         collection: number of the collection of metrics that was acted on last.
+        claimed: pods that were needed last within the user's bounds; more than ``replicas`` where
+            the service does not get so many.
     """
 
     replicas: int
@@ -53,3 +56,4 @@ class Scaling:
     correction: float = 1.0
     removed_at: float = 0.0
     collection: int = 0
+    claimed: int = 0

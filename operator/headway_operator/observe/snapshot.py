@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, ROUTER
+from headway_operator.observe.claims import GpuQuota
 from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.idleness import Idleness
@@ -47,6 +48,7 @@ class OperatorFacts:
         router_image: image with vllm-router, likewise.
         public_keys: one key, or two while keys are rotated.
         epoch: its term of leadership; grows with every change of leader.
+        gpu_quota: GPUs that all services may use together; None where nobody limits them.
     """
 
     namespace: str
@@ -54,6 +56,7 @@ class OperatorFacts:
     public_keys: tuple[PublicKey, ...]
     epoch: int
     router_image: str = ""
+    gpu_quota: int | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class Snapshot:
         scaling: how many pods it needed; None at first, and where others decide that.
         idleness: how long it was not used; None at first, and where it always has pods.
         shortages: for how long something has been short; None at first.
+        quota: the GPUs that services share; None where they do not.
         operator: facts about the operator itself.
         memo: results of earlier decisions; they save time and change nothing.
     """
@@ -139,6 +143,7 @@ class Snapshot:
     scaling: Scaling | None = None
     idleness: Idleness | None = None
     shortages: ShortageWatch | None = None
+    quota: GpuQuota | None = None
     memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
     @property

@@ -21,6 +21,15 @@ def in_bytes(quantity: str) -> int:
     Raises:
         ValueError: it is no quantity.
     """
+    return in_units(quantity)
+
+
+def in_units(quantity: str) -> int:
+    """A quantity of what comes one by one, rounded down.
+
+    Raises:
+        ValueError: it is no quantity.
+    """
     found = _QUANTITY.match(quantity)
     if found is None:
         raise ValueError(f"not a quantity: {quantity!r}")

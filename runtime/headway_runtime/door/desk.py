@@ -149,8 +149,9 @@ class Desk:
         refused = refusal(board, promised, tenant, body.prompt_tokens, before)
         if refused is None:
             return None
-        if self.counts is not None:
-            self.counts.refused(promised.name, refused.reason.value)
+        if self.counts is not None and board is not None:
+            work_s = board.work_s(body.prompt_tokens)
+            self.counts.refused(promised.name, refused.reason.value, work_s, self.clock())
         return Refused(refused, promised.name)
 
     def _quarantined(self, held: Held) -> Quarantined:

@@ -36,12 +36,12 @@ MAX_HEAVY = 16
 
 MAX_NAME_BYTES = 63
 
-_HEAD = struct.Struct("<ddHHI")
+_HEAD = struct.Struct("<ddddHHI")
 _CLASS = struct.Struct("<64sI4xdd")
 _HEAVY = struct.Struct("<64s")
 _FORMAT = TwinBlockFormat(
     b"HEADWAYA",
-    version=2,
+    version=3,
     body_bytes=_HEAD.size + MAX_CLASSES * _CLASS.size + MAX_HEAVY * _HEAVY.size,
 )
 _LONGEST_WAIT_S = 86_400.0
@@ -141,24 +141,27 @@ def pack_board(board: Board) -> bytes:
     ][:MAX_CLASSES]
     heavy = [_HEAVY.pack(name.encode()) for name in sorted(board.heavy) if _fits(name)][:MAX_HEAVY]
     free = min(board.free_slots, _MOST_WAITING)
-    numbers = board.written_s, _bounded(board.prompt_token_s), len(classes), len(heavy), free
+    seconds = board.prompt_token_s, board.prompt_token_work_s, board.answer_work_s
+    numbers = board.written_s, *map(_bounded, seconds), len(classes), len(heavy), free
     return _HEAD.pack(*numbers) + b"".join(classes) + b"".join(heavy)
 
 
 def unpack_board(body: bytes) -> Board:
     """The board of these bytes."""
-    written_s, prompt_token_s, classes, heavy, free_slots = _HEAD.unpack_from(body)
+    written_s, token_s, token_work_s, answer_s, classes, heavy, free_slots = _HEAD.unpack_from(body)
     heavy_at = _HEAD.size + classes * _CLASS.size
     end = heavy_at + heavy * _HEAVY.size
     return Board(
         written_s,
-        prompt_token_s,
+        token_s,
         {
             _text(name): ClassWait(*values)
             for name, *values in _CLASS.iter_unpack(body[_HEAD.size : heavy_at])
         },
         frozenset(_text(name) for (name,) in _HEAVY.iter_unpack(body[heavy_at:end])),
         free_slots,
+        token_work_s,
+        answer_s,
     )
 
 

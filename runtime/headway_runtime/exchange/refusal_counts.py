@@ -1,4 +1,7 @@
-"""The file in which a process that lets requests in counts those it refused."""
+"""The file in which a process that lets requests in tells of those it refused.
+
+How many, by class and reason, and how much work they would have been lately.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import re
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from headway_runtime.exchange.twin_block import TwinBlockFormat, TwinBlockWriter
 from headway_runtime.policy import MAX_CLASSES
 from headway_runtime.scheduling.admission.refusal import RefusalReason
+from headway_runtime.scheduling.timing.forgetting import MEMORY_S, kept
 
 Counts = dict[tuple[str, str], int]
 """Requests refused, by class and reason."""
@@ -21,7 +26,8 @@ QUARANTINED = ("", "Quarantined")
 MAX_COUNTS = MAX_CLASSES * len(RefusalReason) + 1
 
 _COUNT = struct.Struct("<64s24sQ")
-_FORMAT = TwinBlockFormat(b"HEADWAYD", version=1, body_bytes=MAX_COUNTS * _COUNT.size)
+_WORK = struct.Struct("<dd")
+_FORMAT = TwinBlockFormat(b"HEADWAYD", version=2, body_bytes=_WORK.size + MAX_COUNTS * _COUNT.size)
 _NAME = re.compile(r"door-([0-9]{1,10})\.bin\Z")
 
 
@@ -46,17 +52,28 @@ class RefusalCounts:
             if not Path(f"/proc/{_pid(path)}").exists():
                 path.unlink(missing_ok=True)
         self._counts: Counts = {}
+        self._work = _Work(0.0, 0.0)
         self._writer = TwinBlockWriter(run_dir / file_name(os.getpid()), _FORMAT)
 
-    def refused(self, class_name: str, reason: str) -> None:
-        """One request more was refused."""
+    def refused(
+        self, class_name: str, reason: str, work_s: float = 0.0, now_s: float = 0.0
+    ) -> None:
+        """One request more was refused.
+
+        Args:
+            class_name: its class.
+            reason: why.
+            work_s: engine-seconds that it would have been.
+            now_s: now, in seconds since the epoch.
+        """
+        self._work = _Work(now_s, self._work.left_s(now_s) + work_s)
         key = class_name, reason
         # Taken out and put in again: the last one is the one that counted last.
         self._counts[key] = self._counts.pop(key, 0) + 1
         if len(self._counts) > MAX_COUNTS:
             # Classes of policies that are gone: what has not counted for longest.
             del self._counts[next(iter(self._counts))]
-        self._writer.write(_pack(self._counts))
+        self._writer.write(_pack(self._counts, self._work))
 
     def close(self) -> None:
         """Release the file, which stays for readers."""
@@ -72,6 +89,27 @@ def read_counts(run_dir: Path) -> Counts:
     return total
 
 
+def read_refused_work(run_dir: Path, now_s: float) -> float:
+    """Engine-seconds a second of work that was refused in this pod lately.
+
+    What is forgotten is forgotten as fast as what engines were offered. A request that is sent
+    again and refused again counts again.
+    """
+    works = (_Work(*_WORK.unpack_from(body)) for path in _files(run_dir) if (body := _body(path)))
+    return sum(each.left_s(now_s) for each in works) / MEMORY_S
+
+
+class _Work(NamedTuple):
+    """Work that was refused until a moment, what is longer ago counting for less."""
+
+    at_s: float
+    sum_s: float
+
+    def left_s(self, now_s: float) -> float:
+        """What is left of it."""
+        return self.sum_s * kept(now_s - self.at_s) if self.sum_s > 0 else 0.0
+
+
 def _files(run_dir: Path) -> list[Path]:
     return [path for path in sorted(run_dir.glob("door-*.bin")) if _NAME.match(path.name)]
 
@@ -80,19 +118,25 @@ def _pid(path: Path) -> int:
     return int(path.name.removeprefix("door-").removesuffix(".bin"))
 
 
-def _read(path: Path) -> Iterable[tuple[tuple[str, str], int]]:
+def _body(path: Path) -> bytes | None:
     try:
         with path.open("rb", buffering=0) as file:
-            body = _FORMAT.read(file.fileno())
+            return _FORMAT.read(file.fileno())
     except OSError:
+        return None
+
+
+def _read(path: Path) -> Iterable[tuple[tuple[str, str], int]]:
+    body = _body(path)
+    if body is None:
         return
-    for name, reason, count in _COUNT.iter_unpack(body or b""):
+    for name, reason, count in _COUNT.iter_unpack(body[_WORK.size :]):
         if count:
             yield (_text(name), _text(reason)), count
 
 
-def _pack(counts: Counts) -> bytes:
-    return b"".join(
+def _pack(counts: Counts, work: _Work) -> bytes:
+    return _WORK.pack(*work) + b"".join(
         _COUNT.pack(name.encode(), reason.encode(), count)
         for (name, reason), count in counts.items()
     )

@@ -216,6 +216,7 @@ class Work:
         graph_launch_s: time it takes to launch one with prefill that runs as a CUDA graph.
         eager_launch_s: time it takes to launch a larger one.
         arrivals_per_s: requests that have come lately.
+        answer_s: what the answer of a request like recent ones takes, in engine-seconds.
         carried: from the step before.
     """
 
@@ -234,6 +235,7 @@ class Work:
     graph_launch_s: float = 0.0
     eager_launch_s: float = 0.0
     arrivals_per_s: float = 0.0
+    answer_s: float = 0.0
     carried: Carried = field(default_factory=Carried)
 
 

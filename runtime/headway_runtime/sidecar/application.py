@@ -17,7 +17,7 @@ from http import HTTPStatus
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from headway_runtime.exchange.refusal_counts import read_counts
+from headway_runtime.exchange.refusal_counts import read_counts, read_refused_work
 from headway_runtime.exchange.statistics_file import SLOTS
 from headway_runtime.exchange.suspects_file import read_all
 from headway_runtime.exchange.tenant_totals import read_totals
@@ -148,6 +148,7 @@ class Sidecar:
             refusals=read_counts(self._settings.run_dir),
             tenants=read_totals(self._settings.run_dir),
             told=read_all(self._settings.run_dir),
+            refused_work=read_refused_work(self._settings.run_dir, time.time()),
         )
 
 

@@ -26,7 +26,7 @@ from headway_runtime.sidecar.engines import breaker_is_open
 from headway_runtime.sidecar.quarantine import quarantine_metrics
 from headway_runtime.sidecar.refusal_metrics import refusal_metric
 from headway_runtime.sidecar.tenant_metrics import tenant_metrics
-from headway_runtime.sidecar.token_load import step_overhead, token_load
+from headway_runtime.sidecar.token_load import step_overhead, token_load, with_refused
 from headway_runtime.sidecar.utilisation import memory_bandwidth, utilisation
 
 WINDOW_SECONDS = 10
@@ -73,6 +73,7 @@ class PodView:
         refusals: requests that were refused where they came in, by class and reason.
         tenants: what tenants asked for and got, by tenant.
         told: of engines that died, and of what.
+        refused_work: engine-seconds a second that they would have been lately.
     """
 
     engines: Sequence[EngineStatistics]
@@ -83,6 +84,7 @@ class PodView:
     refusals: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     tenants: Mapping[str, TenantTotals] = dataclasses.field(default_factory=dict)
     told: Told = dataclasses.field(default_factory=Told)
+    refused_work: float = 0.0
 
 
 class PodCollector(Collector):
@@ -184,8 +186,9 @@ def _utilisation(view: PodView) -> Iterator[Metric]:
     )
     yield _gauge(
         "token_load_ratio",
-        "Work offered lately, in engine-seconds a second; the mean of the engine processes.",
-        token_load(view.engines, view.now_ns),
+        "Work offered lately, refused work included, in engine-seconds a second; the mean of the "
+        "engine processes.",
+        with_refused(token_load(view.engines, view.now_ns), view.refused_work),
     )
     yield _gauge(
         "step_overhead_ratio",

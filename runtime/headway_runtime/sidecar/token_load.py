@@ -21,6 +21,16 @@ def token_load(engines: Sequence[EngineStatistics], now_ns: int) -> float | None
     return _mean([each for each in told if each is not None])
 
 
+def with_refused(told: float | None, refused: float) -> float | None:
+    """Work that engines are offered, with what was refused before it reached them.
+
+    Refused work counts at most as much as the other: clients send again what was refused, and a
+    router asks one engine after the other, so that one request is refused many times. Twice the
+    work is as much as one decision on the number of pods goes by anyway.
+    """
+    return None if told is None else told + min(refused, told)
+
+
 def step_overhead(engines: Sequence[EngineStatistics], now_ns: int) -> float | None:
     """Share of steps that passes whatever is done, likewise."""
     return _mean(

@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from tests.autoscale.arms import CLAIRVOYANT, HEADWAY
-from tests.autoscale.figures import Summary, as_one_setting, best_hpa, compared, summary, worst
+from tests.autoscale.figures import (
+    Summary,
+    as_one_setting,
+    at_equal_attainment,
+    best_hpa,
+    compared,
+    fluid_error,
+    summary,
+    worst,
+)
 from tests.autoscale.report import page
 from tests.autoscale.simulation import Outcome
 
@@ -48,6 +57,23 @@ def test_ours_is_compared_with_the_best_and_the_worst_trace_counts() -> None:
     assert worst([found, better])["gpu_hours_ratio_vs_hpa"] == 0.9
 
 
+def test_at_equal_attainment_an_hpa_is_between_two_targets() -> None:
+    two = {"hpa-busy-0.8": arm(0.98, 5.0), "hpa-busy-0.9": arm(0.96, 3.0)}
+    assert at_equal_attainment({HEADWAY: arm(0.97, 3.0), **two}) == pytest.approx(3 / 4)
+    assert at_equal_attainment({HEADWAY: arm(0.99, 3.0), **two}) is None
+    assert at_equal_attainment({HEADWAY: arm(0.95, 3.0), **two}) == 1.0
+    assert at_equal_attainment({HEADWAY: arm(0.98, 4.0), **two}) == pytest.approx(4 / 5)
+
+
+def test_what_queues_are_off_by_is_told_apart_for_hpas_on_the_queue() -> None:
+    other = ARMS | {HEADWAY: arm(0.97, 4.4), "hpa-queue-1": arm(0.95, 4.0)}
+    found = fluid_error({"chat": ARMS}, {"chat": other})
+    assert found["others"]["attainment_most"] == 0.01
+    assert found["others"]["attainment_median"] == 0.0
+    assert found["others"]["gpu_hours_most"] == 0.1
+    assert found["hpa-queue"]["gpu_hours_most"] == 0.5
+
+
 def test_one_setting_is_held_against_one_target_for_all_traces() -> None:
     dear = ARMS | {HEADWAY: arm(0.95, 8.0), "hpa-queue-1": arm(0.97, 8.0)}
     found = as_one_setting([ARMS, dear])["hpa-queue-1"]
@@ -69,6 +95,18 @@ def test_the_page_shows_every_arm_and_marks_the_best_hpa() -> None:
         "needed_by_minute": [2, 3],
         "arms": {name: each.as_figures() for name, each in ARMS.items()},
     }
-    text = page({"traces": {"chat": trace}, "vs_one_hpa_for_all_traces": as_one_setting([ARMS])})
+    text = page(
+        {
+            "held_out": {"chat": trace},
+            "held_out_as_queues": {"chat as queues": trace},
+            "seen": {"code": trace},
+            "vs_one_hpa_for_all_traces": as_one_setting([ARMS]),
+            "most_replicas": 900,
+            "fluid_error": fluid_error({"chat": ARMS}, {"chat": ARMS}),
+            "scaled": {"chat-x10": trace},
+        }
+    )
+    places = [text.index(f"## {name}") for name in ("chat\n", "code\n", "chat-x10\n")]
+    assert places == sorted(places)
     assert "| **hpa-queue-4** | 98.00 | 6.00 | 0.50 | 2.00 | 10 |" in text
     assert all(name in text for name in ARMS)

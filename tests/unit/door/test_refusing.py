@@ -12,9 +12,10 @@ import pytest
 from headway_runtime.door.middleware import Door
 from headway_runtime.exchange import policy_file
 from headway_runtime.exchange.admission_board import AdmissionBoardWriter, file_name
-from headway_runtime.exchange.refusal_counts import read_counts
+from headway_runtime.exchange.refusal_counts import read_counts, read_refused_work
 from headway_runtime.policy import Mode, encode
 from headway_runtime.scheduling.admission.refusal import Board, ClassWait
+from headway_runtime.scheduling.timing.forgetting import MEMORY_S
 from tests.unit.door.asgi_client import Engine, post
 from tests.unit.door.world import (
     HELLO,
@@ -34,6 +35,18 @@ async def test_what_comes_too_late_is_refused_before_the_engine_is_asked(world: 
     assert "shed" in json.loads(body)["error"]["message"]
     assert not world.engine.scopes
     assert read_counts(world.run_dir) == {("shed", "ObjectiveUnmet"): 1}
+
+
+async def test_what_a_refused_request_would_have_been_is_told(world: World) -> None:
+    world.watch.policy = LIMITED
+    wait = ClassWait(0, 7.2, 7.2)
+    work = {"prompt_token_work_s": 0.0, "answer_work_s": 3.0}
+    world.board.write(Board(time.time(), 0.0, {"shed": wait, "short": wait}, **work))
+    assert (await post(world.door, hello("shed")))[0] == 503
+    found = read_refused_work(world.run_dir, time.time())
+    assert found == pytest.approx(3.0 / MEMORY_S, rel=0.2)
+    assert (await post(world.door, hello("short")))[0] == 200
+    assert read_refused_work(world.run_dir, time.time()) <= found
 
 
 async def test_a_class_that_queues_is_let_in(world: World) -> None:

@@ -41,6 +41,8 @@ boards = st.builds(
     ),
     heavy=st.frozensets(names, max_size=MAX_HEAVY),
     free_slots=st.integers(0, 2**32 - 1),
+    prompt_token_work_s=waits,
+    answer_work_s=waits,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,11 @@ from headway_runtime.exchange.refusal_counts import (
     RefusalCounts,
     file_name,
     read_counts,
+    read_refused_work,
 )
+from headway_runtime.scheduling.timing.forgetting import MEMORY_S
 
+NOW_S = 1_800_000_000.0
 FULL, UNMET = "QueueFull", "ObjectiveUnmet"
 NO_PID = 2**22 + 1
 """No process has it: it is above the most that Linux allows."""
@@ -76,3 +80,24 @@ def test_when_there_are_too_many_what_has_not_counted_for_longest_goes(
     assert found["class-0", FULL] == 2
     assert found["new", FULL] == 1
     assert ("class-1", FULL) not in found
+
+
+def test_work_that_was_refused_is_forgotten_as_what_engines_were_offered(
+    tmp_path: Path, counts: RefusalCounts
+) -> None:
+    assert read_refused_work(tmp_path, NOW_S) == 0.0
+    for second in range(300):
+        counts.refused("chat", UNMET, 0.5, NOW_S + second)
+    # Half an engine-second a second.
+    assert read_refused_work(tmp_path, NOW_S + 300) == pytest.approx(0.5, rel=0.05)
+    later = read_refused_work(tmp_path, NOW_S + 300 + MEMORY_S)
+    assert later == pytest.approx(0.5 / math.e, rel=0.05)
+    assert read_refused_work(tmp_path, NOW_S + 3600) < 1e-9
+
+
+def test_a_clock_that_was_set_back_refuses_nothing_twice(
+    tmp_path: Path, counts: RefusalCounts
+) -> None:
+    counts.refused("chat", UNMET, 1.5, NOW_S)
+    counts.refused("chat", UNMET, 1.5, NOW_S - 5000)
+    assert read_refused_work(tmp_path, NOW_S - 5000) == pytest.approx(3.0 / MEMORY_S)

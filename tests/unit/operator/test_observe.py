@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from headway_operator.observe.claims import GpuClaim, GpuQuota
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.memory import Memory
@@ -61,6 +62,25 @@ async def test_snapshot_has_everything_of_one_service() -> None:
     assert len(found.children) == 5
     assert found.rollout is not None
     assert found.rollout.template is not None
+
+
+async def test_services_share_gpus_only_where_there_is_a_quota() -> None:
+    watching = observer(FakeCluster())
+    found = await watching.snapshot(DEMO, OPERATOR)
+    assert found is not None
+    assert found.quota is None
+    other = GpuClaim(ServiceKey("team", "other"), 2, 1, 3, 1)
+    watching.memory.claims.put(other.key, other, 8, OPERATOR.epoch)
+    found = await watching.snapshot(DEMO, replace(OPERATOR, gpu_quota=8))
+    assert found is not None
+    assert found.quota == GpuQuota(8, (other,))
+
+
+async def test_a_service_that_is_going_keeps_nobody_waiting() -> None:
+    watching = observer(FakeCluster(), services=[replace(service(), deleting=True)])
+    await watching.snapshot(DEMO, replace(OPERATOR, gpu_quota=8))
+    other = ServiceKey("team", "other")
+    assert watching.memory.claims.quota(8, other, 2, OPERATOR.epoch) == GpuQuota(8)
 
 
 async def test_service_that_is_gone_or_going_has_no_snapshot() -> None:

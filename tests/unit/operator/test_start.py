@@ -14,12 +14,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from headway_operator.act.signing import CURRENT, KeyRing
+from headway_operator.decide import decide
 from headway_operator.environment import Environment, EnvironmentVariableError
 from headway_operator.main import Operator
+from headway_operator.observe.claims import GpuQuota
 from headway_operator.observe.records import ServiceKey
 from headway_operator.watching import watch_settings
 from tests.unit.operator.fakes import FakeCluster
-from tests.unit.operator.samples import pod, spec
+from tests.unit.operator.samples import NOW, pod, service, snapshot, spec
 
 VARIABLES = {
     "HEADWAY_NAMESPACE": "headway-system",
@@ -41,6 +43,12 @@ def run(*arguments: str, module: bool = True, **variables: str) -> subprocess.Co
     )
 
 
+def write_key(folder: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / CURRENT).write_bytes(text)
+
+
 def test_environment_is_read() -> None:
     read = Environment.read({**VARIABLES, "HEADWAY_WATCH_NAMESPACES": " b, a,,"})
     assert read.watch_namespaces == ("a", "b")
@@ -56,6 +64,38 @@ def test_missing_variable_is_named_with_the_remedy(name: str) -> None:
 def test_wrong_log_format_is_named_with_the_remedy() -> None:
     with pytest.raises(EnvironmentVariableError, match=r"HEADWAY_LOG_FORMAT.*text or json"):
         Environment.read({**VARIABLES, "HEADWAY_LOG_FORMAT": "xml"})
+
+
+@pytest.mark.parametrize(("text", "gpus"), [("", None), (" 8 ", 8), ("0", 0)])
+def test_gpu_quota_is_a_number_or_none(text: str, gpus: int | None) -> None:
+    assert Environment.read({**VARIABLES, "HEADWAY_GPU_QUOTA": text}).gpu_quota == gpus
+
+
+@pytest.mark.parametrize("text", ["eight", "-1", "1.5"])
+def test_wrong_gpu_quota_is_named_with_the_remedy(text: str) -> None:
+    with pytest.raises(EnvironmentVariableError, match=r"HEADWAY_GPU_QUOTA must be a number"):
+        Environment.read({**VARIABLES, "HEADWAY_GPU_QUOTA": text})
+
+
+async def test_services_are_looked_at_when_others_may_get_more_or_fewer(tmp_path: Path) -> None:
+    write_key(tmp_path)
+    environment = Environment.read({**VARIABLES, "HEADWAY_GPU_QUOTA": "4"})
+    operator = Operator(environment, FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
+    limits = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    scaling = {"mode": "Operator", "minReplicas": 3, "maxReplicas": 3}
+    made = snapshot(service(spec(engine=limits, scaling=scaling)))
+    shared = replace(made, quota=GpuQuota(4), operator=replace(made.operator, gpu_quota=4))
+    plan = decide(shared, NOW)
+    assert plan.claim is not None
+    assert not operator.claim(made, plan)
+    assert not operator.claim(shared, plan)
+    more = replace(plan, claim=replace(plan.claim, wanted=5))
+    assert operator.claim(shared, more)
+    assert not operator.claim(shared, more)
+    unreadable = replace(shared, spec=None)
+    assert not operator.claim(unreadable, replace(plan, claim=None))
+    (kept,) = operator.memory.claims.quota(4, ServiceKey("team", "other"), 2, 7).others
+    assert kept.wanted == 5
 
 
 def test_wrong_environment_ends_with_one_line() -> None:
@@ -92,11 +132,7 @@ logging.getLogger("headway_operator.main").info("of interest")
 
 @pytest.fixture
 async def operator(tmp_path: Path) -> Operator:
-    (tmp_path / CURRENT).write_bytes(
-        Ed25519PrivateKey.generate().private_bytes(
-            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-        )
-    )
+    write_key(tmp_path)
     environment = Environment.read(VARIABLES)
     return Operator(environment, FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
 

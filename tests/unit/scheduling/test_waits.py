@@ -9,7 +9,14 @@ import pytest
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.admission.waits import LOOKS, Queued, board
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
-from headway_runtime.scheduling.view import Prefill, Tenants, TenantView, WaitingRequest, Work
+from headway_runtime.scheduling.view import (
+    Prefill,
+    Tenants,
+    TenantView,
+    TokenDue,
+    WaitingRequest,
+    Work,
+)
 
 CHAT = TrafficClass("chat", ttft_ms=1_000)
 SLOW = TrafficClass("slow", ttft_ms=5_000)
@@ -102,3 +109,12 @@ def test_a_light_tenant_does_not_wait_for_those_with_more_than_a_share() -> None
         chat = known.classes["chat"]
         assert known.heavy == {"heavy"}
         assert chat.wait_s == pytest.approx(6 * chat.light_wait_s)
+
+
+def test_what_a_request_takes_is_known_however_full_the_engine_is() -> None:
+    full = replace(IDLE, answer_s=2.0, due=(TokenDue(NOW, 0.05),), decodes=200)
+    empty, busy = (board(each, Queued((), {}), CLASSES, Tenants()) for each in (IDLE, full))
+    token_s = IDLE.step_time.mixed.prefill_token_s
+    assert empty.work_s(1000) == pytest.approx(1000 * token_s)
+    assert busy.work_s(1000) == pytest.approx(1000 * token_s + 2.0)
+    assert busy.prompt_token_s > token_s

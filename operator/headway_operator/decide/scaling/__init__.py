@@ -1,6 +1,7 @@
 """How many pods a service gets. Pure: what is asked of its engines -> replicas with a reason."""
 
 from headway_operator.decide.scaling.decision import decide_scaling
+from headway_operator.decide.scaling.quota import claim_of
 from headway_operator.decide.scaling.scaled import Scaled
 
-__all__ = ["Scaled", "decide_scaling"]
+__all__ = ["Scaled", "claim_of", "decide_scaling"]

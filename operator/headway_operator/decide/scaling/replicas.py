@@ -15,6 +15,13 @@ CAUTION = 0.9
 """Pods are removed only when those left would be filled to this share of the target, so that they
 are not added again at once."""
 
+TICKS_TO_RISE = 4
+"""More pods must be needed in so many ticks in a row: arrivals come in clusters by chance, and a
+pod that is added for one stays for minutes."""
+
+CLEARLY_SHORT = 1.5
+"""Where this factor more pods than there are, and one, are needed it is no chance: two ticks do."""
+
 MOST_UP_FACTOR = 2
 MOST_UP_PODS = 4
 """In one decision pods are doubled at most, or so many added."""
@@ -33,6 +40,20 @@ def needed(engines: float, room: float) -> int:
     """
     # An exact multiple is no reason for one more.
     return max(1, math.ceil(engines / room - 1e-9))
+
+
+def rising(before: int, pods: int, replicas: int) -> int:
+    """The count of ticks in which more pods were needed than there are, after another one.
+
+    Args:
+        before: the count until now.
+        pods: that are needed.
+        replicas: that there are.
+    """
+    if pods <= replicas:
+        return 0
+    is_clear = pods >= CLEARLY_SHORT * replicas + 1
+    return before + (TICKS_TO_RISE // 2 if is_clear else 1)
 
 
 def most_at_once(replicas: int) -> int:

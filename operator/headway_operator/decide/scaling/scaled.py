@@ -9,6 +9,27 @@ from headway_operator.observe.scaling import Scaling
 
 
 @dataclass(frozen=True)
+class GpuShare:
+    """What a service that gets fewer pods than it needs has.
+
+    Attributes:
+        quota: GPUs that all services may use together.
+        gpus: that it gets.
+        others: that the other services have.
+    """
+
+    quota: int
+    gpus: int
+    others: int
+
+    def __str__(self) -> str:
+        return (
+            f"it gets {self.gpus} of the {self.quota} GPUs that services may use together "
+            f"(gpuQuota), the others have {self.others}"
+        )
+
+
+@dataclass(frozen=True)
 class Scaled:
     """What a tick came to.
 
@@ -21,6 +42,8 @@ class Scaled:
         reason: of the event that tells of it; empty for what it is called by default.
         idleness: how long nobody has used the service; None where it always has pods.
         leaving: the last pods are to go, or have gone: requests are to come to the activator.
+        limited: what the service gets of the GPUs that all share, where that is fewer pods than it
+            needs.
     """
 
     replicas: int
@@ -31,3 +54,4 @@ class Scaled:
     reason: str = ""
     idleness: Idleness | None = None
     leaving: bool = False
+    limited: GpuShare | None = None

@@ -25,11 +25,14 @@ from headway_operator.decide.scaling.missed import (
     ticks_missed,
 )
 from headway_operator.decide.scaling.outlook import Outlook
+from headway_operator.decide.scaling.quota import within_quota
 from headway_operator.decide.scaling.replicas import (
     CAUTION,
+    TICKS_TO_RISE,
     least_at_once,
     most_at_once,
     most_needed,
+    rising,
 )
 from headway_operator.decide.scaling.scaled import Scaled
 from headway_operator.decide.tuning import targets_of
@@ -37,12 +40,15 @@ from headway_operator.observe.instant import Instant
 from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
 from headway_operator.observe.snapshot import Snapshot
 
-TICKS_TO_RISE = 2
-"""More pods must be needed in so many ticks in a row: arrivals come in clusters by chance."""
-
 
 def scale_by_load(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
     """How many pods a service gets, and why: at least one."""
+    found = _needed(snapshot, spec, now)
+    return _noting_change(within_quota(found, snapshot, spec), now)
+
+
+def _needed(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
+    """How many pods a service needs, within the user's bounds."""
     memory = remembered(snapshot, spec, now)
     demand = _news(snapshot, memory)
     if demand is None:
@@ -65,18 +71,22 @@ def scale_by_load(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) 
         known,
         missed=missed,
         needed=_needed_lately(known, outlook, spec.scaling, now),
-        rising=memory.rising + 1 if outlook.pods() > memory.replicas else 0,
+        rising=rising(memory.rising, outlook.pods(), memory.replicas),
     )
     wanted, why = _wanted(known, outlook, spec.scaling, now, adds=adds)
-    scaled = _within_bounds(spec.scaling, memory, known, wanted, why)
-    return _noting_removal(scaled, now)
+    return _within_bounds(spec.scaling, memory, known, wanted, why)
 
 
-def _noting_removal(scaled: Scaled, now: Instant) -> Scaled:
-    """The same, and when pods were removed last."""
-    if scaled.memory is None or scaled.before is None or scaled.before <= scaled.replicas:
+def _noting_change(scaled: Scaled, now: Instant) -> Scaled:
+    """The same, and what a change begins anew: the count of ticks, and the time since a removal."""
+    memory = scaled.memory
+    if memory is None or scaled.before is None:
         return scaled
-    return replace(scaled, memory=replace(scaled.memory, removed_at=now.unix))
+    # Of what is needed and was not granted the count goes on.
+    memory = memory if scaled.limited else replace(memory, rising=0)
+    if scaled.before > scaled.replicas:
+        memory = replace(memory, removed_at=now.unix)
+    return replace(scaled, memory=memory)
 
 
 def _outlook(known: Scaling, demand: Demand, scaling: ScalingSpec) -> Outlook:
@@ -151,8 +161,10 @@ def _within_bounds(
     """What is wanted, as far as the user allows it."""
     least, most = max(1, scaling.min_replicas), scaling.max_replicas
     replicas = min(max(known.replicas if wanted is None else wanted, least), most)
+    # Without news what was wanted last, and was not granted, is still wanted.
+    claimed = max(known.claimed, replicas) if wanted is None else replicas
+    memory = replace(known, replicas=replicas, claimed=min(claimed, most))
     if replicas == before.replicas:
-        return Scaled(replicas, known, wanted=wanted)
+        return Scaled(replicas, memory, wanted=wanted)
     why = why or f"scaling allows {least} to {most}"
-    memory = replace(known, replicas=replicas, rising=0)
     return Scaled(replicas, memory, before.replicas, why, wanted)

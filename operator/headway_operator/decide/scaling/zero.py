@@ -125,4 +125,8 @@ def _wanted_by(snapshot: Snapshot, now: Instant) -> str:
 
 def _one_pod(spec: InferenceServiceSpec, epoch: int, now: Instant) -> Scaling | None:
     """What load decides from when there are pods again."""
-    return None if spec.scaling.mode == "External" else Scaling(1, since=now.unix, epoch=epoch)
+    return (
+        None
+        if spec.scaling.mode == "External"
+        else Scaling(1, claimed=1, since=now.unix, epoch=epoch)
+    )

@@ -102,6 +102,7 @@ class WorkWatch:
             graph_launch_s=self.clock.graph_launch_s,
             eager_launch_s=self.clock.eager_launch_s,
             arrivals_per_s=self.load.arrivals_per_s(monotonic_s),
+            answer_s=self.load.answer_seconds(self.clock.step_time),
             carried=self.carried,
         )
 

@@ -56,6 +56,8 @@ class Board:
         classes: by name, classes of the policy.
         heavy: tenants that have more than their share.
         free_slots: how many more requests the batch has room for.
+        prompt_token_work_s: what a prompt token takes, in engine-seconds.
+        answer_work_s: what an answer like recent ones takes, likewise.
     """
 
     written_s: float
@@ -63,6 +65,12 @@ class Board:
     classes: Mapping[str, ClassWait] = field(default_factory=dict)
     heavy: frozenset[str] = frozenset()
     free_slots: int = 0
+    prompt_token_work_s: float = 0.0
+    answer_work_s: float = 0.0
+
+    def work_s(self, prompt_tokens: int) -> float:
+        """Engine-seconds that a request would have been, as far as can be told without it."""
+        return prompt_tokens * self.prompt_token_work_s + self.answer_work_s
 
 
 class LetIn(NamedTuple):

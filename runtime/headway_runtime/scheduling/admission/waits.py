@@ -96,6 +96,8 @@ def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: 
         classes={each.name: waits(each) for each in classes},
         heavy=frozenset(heavy),
         free_slots=max(0, queued.free_slots),
+        prompt_token_work_s=work.step_time.mixed.prefill_token_s,
+        answer_work_s=work.answer_s,
     )
 
 

@@ -129,10 +129,18 @@ class TokenLoad:
         decode_s = cost.decode_s * self._decodes + cost.context_token_s * self._context_tokens
         prompt_s = cost.prefill_token_s * self._prompt_tokens + cost.attention_pair_s * self._pairs
         work_s = kept(now_s - self._at_s) * (prompt_s + decode_s)
-        if waiting and self._answers:
-            each_s = decode_s / self._decodes if self._decodes > 0 else cost.decode_s
-            work_s += waiting * max(0.0, self._answer_tokens - 1) * each_s
+        work_s += waiting * self.answer_seconds(step_time)
         return work_s / self._seen_s(now_s)
+
+    def answer_seconds(self, step_time: StepTimeModel) -> float:
+        """Engine-seconds of an answer as long as recent ones; 0 before there was one."""
+        if not self._answers:
+            return 0.0
+        cost = step_time.mixed
+        each_s = cost.decode_s
+        if self._decodes > 0:
+            each_s += cost.context_token_s * self._context_tokens / self._decodes
+        return max(0.0, self._answer_tokens - 1) * each_s
 
     def arrivals_per_s(self, now_s: float) -> float:
         """Requests that have come each second lately; now is not before the last event."""

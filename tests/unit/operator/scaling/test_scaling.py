@@ -16,6 +16,7 @@ from headway_operator.decide.notices import decide_scaling_notices
 from headway_operator.decide.plan import Plan
 from headway_operator.decide.scaling import decide_scaling
 from headway_operator.decide.scaling.missed import TICKS_TO_ADD, TICKS_TO_SETTLE
+from headway_operator.decide.scaling.replicas import TICKS_TO_RISE
 from headway_operator.observe.engine_metrics.sample import (
     ClassSample,
     EngineSample,
@@ -145,7 +146,7 @@ def test_in_mode_operator_a_service_begins_with_the_least() -> None:
 
 def test_work_for_two_gets_two_and_says_why() -> None:
     chat = Service()
-    assert chat.ticks_of([1.0] * 4) == [1, 2, 2, 2]
+    assert chat.ticks_of([1.0] * 6) == [1, 1, 1, 2, 2, 2]
     (told,) = chat.events
     assert told == (
         "Replicas 1 -> 2: More work: requests bring 1.00 engine-seconds of work a second, and an "
@@ -298,7 +299,7 @@ def test_bounds_are_kept_at_once_also_without_metrics(
 
 def test_more_than_allowed_is_told() -> None:
     allowed = snapshot(service(fields(maxReplicas=2)), *many(1))
-    made = replace(allowed, scaling=Scaling(1, NOW.unix, OPERATOR_EPOCH, rising=1))
+    made = replace(allowed, scaling=Scaling(1, NOW.unix, OPERATOR_EPOCH, rising=TICKS_TO_RISE - 1))
     for load, found in ((5.0, ("True", "AtMaxReplicas")), (1.0, ("False", "WithinBounds"))):
         told = metrics_of(1, NOW.unix, many(1), load, Told())
         plan = decide(replace(made, metrics=told), NOW)

@@ -1,0 +1,70 @@
+"""From the pods that a service needs to those that it gets of the GPUs that all share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headway_operator.api import InferenceServiceSpec
+from headway_operator.decide.scaling.scaled import GpuShare, Scaled
+from headway_operator.decide.scaling.sharing import divide
+from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.observe.records import ServiceKey
+from headway_operator.observe.snapshot import Snapshot
+from headway_operator.render.quantity import in_units
+
+_GPU_RESOURCE = "/gpu"
+
+
+def gpus_of(spec: InferenceServiceSpec) -> int:
+    """GPUs of one pod."""
+    resources = spec.engine.resources
+    limits = (resources.limits if resources else None) or {}
+    return sum(in_units(limits[name]) for name in limits if name.endswith(_GPU_RESOURCE))
+
+
+def claim_of(key: ServiceKey, spec: InferenceServiceSpec, scaled: Scaled) -> GpuClaim | None:
+    """What a service wants, once it was decided what it needs; None without GPUs.
+
+    Where others say how many pods run they do: it is not for the operator to give them fewer.
+    """
+    gpus, memory = gpus_of(spec), scaled.memory
+    if gpus == 0:
+        return None
+    if memory is None or scaled.replicas == 0:
+        return GpuClaim(key, gpus, scaled.replicas, scaled.replicas, scaled.replicas)
+    scaling = spec.scaling
+    # A service that somebody uses has a pod, also where it has none otherwise.
+    least = min(max(1, scaling.min_replicas), memory.claimed)
+    return GpuClaim(key, gpus, least, memory.claimed, memory.replicas, scaling.priority)
+
+
+def within_quota(scaled: Scaled, snapshot: Snapshot, spec: InferenceServiceSpec) -> Scaled:
+    """The same, with no more pods than the service gets; more where others left it some."""
+    quota, memory = snapshot.quota, scaled.memory
+    claim = claim_of(snapshot.service.key, spec, scaled)
+    if quota is None or claim is None or memory is None:
+        return scaled
+    running = scaled.replicas if scaled.before is None else scaled.before
+    granted = _granted(quota, replace(claim, running=running))
+    others = sum(each.running * each.gpus for each in quota.others)
+    share = GpuShare(quota.gpus, granted * claim.gpus, others)
+    limited = share if granted < claim.wanted else None
+    why = str(share) if limited or not scaled.message else ""
+    return replace(
+        scaled,
+        replicas=granted,
+        memory=replace(memory, replicas=granted),
+        before=running if granted != running else None,
+        message="; ".join(filter(None, (scaled.message, why))),
+        limited=limited,
+    )
+
+
+def _granted(quota: GpuQuota, claim: GpuClaim) -> int:
+    """Pods that a service gets now: more only of GPUs that nobody has any more."""
+    granted = divide(quota.gpus, (claim, *quota.others))[claim.key]
+    if granted <= claim.running:
+        return granted
+    free = quota.gpus - sum(each.running * each.gpus for each in quota.others)
+    room = free // claim.gpus if quota.is_complete else 0
+    return max(claim.least, claim.running, min(granted, room))

@@ -1,0 +1,105 @@
+"""What services want of the GPUs that they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headway_operator.observe.records import ServiceKey
+
+
+@dataclass(frozen=True)
+class GpuClaim:
+    """What one service wants.
+
+    Attributes:
+        key: the service.
+        gpus: of each of its pods, at least 1.
+        least: pods that it gets in any case.
+        wanted: pods that it needs, as far as its own spec allows, at least ``least``.
+        running: pods that were decided on last.
+        priority: who gets GPUs first; higher ones do.
+    """
+
+    key: ServiceKey
+    gpus: int
+    least: int
+    wanted: int
+    running: int
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class GpuQuota:
+    """The GPUs that services share, as one of them sees it.
+
+    Attributes:
+        gpus: that all may use together.
+        others: what the other services want.
+        is_complete: all others have told; before, nobody gets more than it has.
+    """
+
+    gpus: int
+    others: tuple[GpuClaim, ...] = ()
+    is_complete: bool = True
+
+
+@dataclass
+class Claims:
+    """The claims of all services that were looked at in this term of the operator."""
+
+    _epoch: int = 0
+    _by_service: dict[ServiceKey, GpuClaim | None] = field(default_factory=dict)
+
+    def put(self, key: ServiceKey, claim: GpuClaim | None, gpus: int, epoch: int) -> bool:
+        """A service was looked at.
+
+        Args:
+            key: the service.
+            claim: what it wants; None without GPUs.
+            gpus: that all may use together.
+            epoch: the operator's term.
+
+        Returns:
+            Whether others may get more or fewer now: it wants or has others than before, and there
+            are or were not enough for all.
+        """
+        self._begin(epoch)
+        known = self._by_service.get(key)
+        if claim == known:
+            self._by_service[key] = claim
+            return False
+        before = self._wanted()
+        self._by_service[key] = claim
+        return max(before, self._wanted()) > gpus
+
+    def _wanted(self) -> int:
+        claims = filter(None, self._by_service.values())
+        return sum(max(each.wanted, each.running) * each.gpus for each in claims)
+
+    def keep(self, key: ServiceKey, epoch: int) -> None:
+        """Of a service it cannot be told what it wants: what it wanted stands, at first nothing."""
+        self._begin(epoch)
+        self._by_service.setdefault(key, None)
+
+    def drop(self, key: ServiceKey) -> None:
+        """The service is gone."""
+        self._by_service.pop(key, None)
+
+    def quota(self, gpus: int, key: ServiceKey, services: int, epoch: int) -> GpuQuota:
+        """What a service sees.
+
+        Args:
+            gpus: that all may use together.
+            key: the service.
+            services: how many there are.
+            epoch: the operator's term.
+        """
+        self._begin(epoch)
+        others = [claim for other, claim in self._by_service.items() if claim and other != key]
+        known = len(self._by_service.keys() | {key})
+        return GpuQuota(gpus, tuple(others), is_complete=known >= services)
+
+    def _begin(self, epoch: int) -> None:
+        """What was in an earlier term is history: another operator may have led in between."""
+        if epoch != self._epoch:
+            self._epoch, self._by_service = epoch, {}
