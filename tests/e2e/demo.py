@@ -113,10 +113,10 @@ def scenes(service: Service) -> Iterator[mixed_load.Scene]:
         "cores can do: what engines take on at once is lowered, as far as it helps",
     )
     yield mixed_load.Scene(
-        40,
+        75,
         {"classes": declared},
-        f"kubectl patch {KIND} chat: tpotMilliseconds {tpot} again: it is kept again; limits that "
-        "were lowered come back only where there is room below it",
+        f"kubectl patch {KIND} chat: tpotMilliseconds {tpot} again: it is kept again, and the "
+        "token budget comes back once it has been for half a minute",
     )
 
 

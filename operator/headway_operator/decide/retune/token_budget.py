@@ -32,6 +32,9 @@ MOST_UP = 1.1
 """Largest factors of one tick. Too much is felt by every request at once, too little by nobody for
 a while: so it goes down fast and up slowly."""
 
+MOST_UP_PLANNED = 1.5
+"""Likewise upwards where engines plan their steps: too much is felt by nobody there."""
+
 TICKS_TO_LOWER = 2
 TICKS_TO_RAISE = 6
 """Half a minute, as long as a late token counts: with 3 ticks there are twice the changes at steady
@@ -70,7 +73,7 @@ def _lowered(
 
 
 def _raised(point: OperatingPoint, signals: Signals, worst: Worst, bounds: Bounds) -> Change | None:
-    factor = MOST_UP
+    factor = MOST_UP_PLANNED if signals.planned else MOST_UP
     if worst.ratio > 0 and not signals.planned:
         # Steps grow at most in proportion to their tokens, so this cannot pass the aim.
         factor = min(factor, AIM / worst.ratio)

@@ -107,7 +107,7 @@ def test_budget_comes_back_while_there_is_work_and_tpot_has_room(
 
 @pytest.mark.parametrize(
     ("tpot", "planned", "after"),
-    [(0.95, False, None), (0.95, True, 1100), (1.0, True, 1100), (1.01, True, 884)],
+    [(0.95, False, None), (0.95, True, 1500), (1.0, True, 1500), (1.01, True, 884)],
 )
 def test_where_steps_are_planned_a_target_that_is_kept_is_room(
     tpot: Any, planned: Any, after: Any
@@ -123,7 +123,7 @@ def test_one_engine_that_does_not_plan_its_steps_leaves_no_room_near_the_target(
     stock = metrics(Situation(tpot=0.95, waiting=3), tuning.point).pods["pod-0"]
     mixed = replace(seen, pods={**seen.pods, "pod-1": stock})
     raised, left = (retune(tuning, each, CLASSES, BOUNDS).tuning.point for each in (seen, mixed))
-    assert (raised.token_budget, left.token_budget) == (1100, 1000)
+    assert (raised.token_budget, left.token_budget) == (1500, 1000)
 
 
 @pytest.mark.parametrize(
