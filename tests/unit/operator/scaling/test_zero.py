@@ -415,6 +415,20 @@ def test_at_zero_without_an_activator_it_is_not_ready_and_says_why() -> None:
     assert world.condition("Ready") == ("False", "ActivatorStarting")
 
 
+def test_an_activator_that_cannot_be_asked_is_told() -> None:
+    world = asleep()
+    other = replace(ACTIVATOR_POD, uid="other", name="demo-activator-2")
+    world.activators = (ACTIVATOR_POD, other)
+    world.snapshot = replace(world.snapshot, silent=frozenset({"other"}))
+    world.tick()
+    assert world.condition("ActivatorReady") == ("True", "ActivatorReady")
+    world.snapshot = replace(world.snapshot, silent=frozenset({"other", ACTIVATOR_POD.uid}))
+    world.tick()
+    assert world.condition("ActivatorReady") == ("False", "ActivatorSilent")
+    assert world.condition("Ready") == ("False", "ActivatorSilent")
+    assert world.told("ActivatorSilent")[0].startswith("The operator cannot ask")
+
+
 def test_an_engine_that_is_away_is_stood_in_for() -> None:
     world = World(starts=20)
     world.tick()
