@@ -115,9 +115,10 @@ class World:
         if self.has_metrics and pods:
             told = {each.uid: (self.sample(),) for each in pods if each.ready}
             metrics = ServiceMetrics(self.collection, told, Source.PROMETHEUS)
-        reports = {
-            each.uid: SidecarReport(asked=True, stock_reason=self.stock or None) for each in pods
-        }
+        published = self.snapshot.published
+        stamp = published.policy.stamp if published else None
+        report = SidecarReport(stamp, asked=True, stock_reason=self.stock or None)
+        reports = {each.uid: report for each in pods}
         demands = {}
         if self.demand is not None:
             demands = {each.uid: self.demand for each in self.activators}
@@ -361,6 +362,21 @@ def test_in_mode_external_what_is_asked_for_is_there() -> None:
     assert world.told("Woken") == []
 
 
+def test_in_mode_external_pods_that_are_asked_for_do_not_leave() -> None:
+    world = World(fields(EXTERNAL, replicas=1))
+    world.tick(FOR_LONG)
+    world.patch(fields(EXTERNAL, replicas=0))
+    while world.points_to == ENGINES:
+        assert world.tick() == 1
+    world.tick()
+    world.patch(fields(EXTERNAL, replicas=1))
+    world.tick(2)
+    assert world.points_to == ENGINES
+    assert world.plan is not None
+    assert world.plan.is_quiet
+    assert world.tick(FOR_LONG) == 1
+
+
 def test_in_mode_external_a_request_starts_one_and_it_goes_again() -> None:
     world = World(fields(EXTERNAL, replicas=0))
     assert world.tick(3) == 0
@@ -450,7 +466,7 @@ def test_a_service_whose_spec_cannot_be_read_forgets_nothing() -> None:
 EVENTS = st.sampled_from(["running", "tokens", "held", "asked", "blind", "deaf", "alone", "nobody"])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(st.tuples(EVENTS, st.integers(1, 20)), min_size=1, max_size=12), st.booleans())
 def test_pods_go_only_when_nobody_was_there_and_come_when_somebody_is(
     story: list[tuple[str, int]], is_external: bool
