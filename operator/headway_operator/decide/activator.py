@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from headway_operator.api import InferenceServiceSpec
-from headway_operator.api.labels import ACTIVATOR
+from headway_operator.api.labels import ACTIVATOR, POLICY_PORT
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.pods import points_to, ready_pods
 from headway_operator.decide.verdict import Verdict
 from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.snapshot import Snapshot
+
+_SILENT = (
+    f"The operator cannot ask the activator's pods on port {POLICY_PORT}: check NetworkPolicies. "
+    "Engines that run stay, and requests start none where there is none"
+)
 
 
 def is_activated(snapshot: Snapshot, spec: InferenceServiceSpec, *, leaving: bool) -> bool:
@@ -47,6 +52,8 @@ def activator_ready(facts: Facts) -> Verdict | None:
         return None
     snapshot, wanted = facts.snapshot, facts.spec.scaling.activator.replicas
     ready = ready_pods(snapshot.activators)
+    if ready and all(each.uid in snapshot.silent for each in snapshot.activators if each.ready):
+        return Verdict("False", "ActivatorSilent", _SILENT, alarming=True)
     if ready:
         text = f"{min(ready, wanted)} of {wanted} activator pods ready"
         return Verdict("True", "ActivatorReady", text)

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+SILENCES_TOLERATED = 5
+"""A pod that did not answer so many times in a row, some seconds, is out of reach."""
+
 _MOST = 10**9
 
 
@@ -42,16 +45,31 @@ class Demands:
 
     def __init__(self) -> None:
         self._told: dict[str, Demand] = {}
+        self._silences: dict[str, int] = {}
 
     def of(self, pod_uids: Iterable[str]) -> dict[str, Demand]:
         """Of these pods, as far as they have told."""
         return {uid: self._told[uid] for uid in pod_uids if uid in self._told}
 
-    def told(self, pod_uid: str, demand: Demand | None) -> bool:
-        """Note what a pod told; None when it did not answer. Returns whether that is news."""
+    def silent(self, pod_uids: Iterable[str]) -> frozenset[str]:
+        """Those of these pods that were asked in vain, again and again."""
+        return frozenset(
+            uid for uid in pod_uids if self._silences.get(uid, 0) >= SILENCES_TOLERATED
+        )
+
+    def told(self, pod_uid: str, demand: Demand) -> bool:
+        """Note what a pod told. Returns whether that is news."""
+        was_silent = self._silences.pop(pod_uid, 0) >= SILENCES_TOLERATED
         before = self._told.get(pod_uid)
-        if demand is None:
-            self._told.pop(pod_uid, None)
-        else:
-            self._told[pod_uid] = demand
-        return before != demand
+        self._told[pod_uid] = demand
+        return was_silent or before != demand
+
+    def silence(self, pod_uid: str) -> bool:
+        """Note that a pod did not answer. Returns whether that is news."""
+        count = self._silences[pod_uid] = self._silences.get(pod_uid, 0) + 1
+        return self._told.pop(pod_uid, None) is not None or count == SILENCES_TOLERATED
+
+    def forget(self, pod_uid: str) -> None:
+        """The pod is not asked any more."""
+        self._told.pop(pod_uid, None)
+        self._silences.pop(pod_uid, None)

@@ -51,7 +51,7 @@ class DemandWatch:
         there = {pod.uid: (key, pod) for key, pod in activators if pod.ip and not pod.deleting}
         for uid in self._asking.keys() - there.keys():
             self._asking.pop(uid).cancel()
-            self._demands.told(uid, None)
+            self._demands.forget(uid)
         for uid in there.keys() - self._asking.keys():
             self._asking[uid] = asyncio.create_task(self._keep_asking(*there[uid]))
 
@@ -67,7 +67,11 @@ class DemandWatch:
             answer = await self._ask(pod, version)
             version = str(answer.get("version", "")) if answer else ""
             demand = parse_demand(answer, self._clock()) if answer else None
-            if self._demands.told(pod.uid, demand):
+            if demand is None:
+                is_news = self._demands.silence(pod.uid)
+            else:
+                is_news = self._demands.told(pod.uid, demand)
+            if is_news:
                 self._on_news(key)
             await asyncio.sleep(PAUSE_SECONDS)
 

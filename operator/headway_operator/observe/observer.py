@@ -72,6 +72,7 @@ class Observer:
             routers=tuple(sorted_by_name(self.cluster.routers.get(key, ()))),
             activators=activators,
             demands=self.memory.demands.of(pod.uid for pod in activators),
+            silent=self.memory.demands.silent(pod.uid for pod in activators),
             reports={pod.uid: self.memory.sidecars.report(pod.uid) for pod in pods},
             refusals=tuple(remembered.refusals.values()),
             published=remembered.published,

@@ -111,6 +111,7 @@ class Snapshot:
         routers: its router's pods, likewise.
         activators: its activator's pods, likewise.
         demands: what those told, by pod uid.
+        silent: uids of those that the operator cannot ask.
         reports: what their sidecars said, by pod uid.
         refusals: objects the API server does not take.
         published: the policy decided last in this term; None at first.
@@ -135,6 +136,7 @@ class Snapshot:
     routers: tuple[PodRecord, ...] = ()
     activators: tuple[PodRecord, ...] = ()
     demands: Mapping[str, Demand] = field(default_factory=dict)
+    silent: frozenset[str] = frozenset()
     reports: Mapping[str, SidecarReport] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     published: PublishedPolicy | None = None

@@ -123,6 +123,7 @@ class Front:
                         waited = self.clock() - began
                         upstream = await ask_engine(self.session, request, engine, body)
                         self.metrics.waited(waited)
+                        place.give_back()
                         return await self._relay(request, upstream)
                 except EngineUnreachableError:
                     self.engines.failed(engine)

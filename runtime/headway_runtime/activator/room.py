@@ -16,11 +16,14 @@ class Place:
     """What one held request takes up.
 
     Attributes:
+        room: where it is.
         body: what was read of its body.
+        is_taken: it has not been given back.
     """
 
     room: Room
     body: bytearray
+    is_taken: bool = True
 
     def add(self, part: bytes) -> None:
         """Keep more of the body.
@@ -30,6 +33,14 @@ class Place:
         """
         self.room.take_bytes(len(part))
         self.body += part
+
+    def give_back(self) -> None:
+        """Somebody else may have it; the body is not there any more."""
+        if self.is_taken:
+            self.is_taken = False
+            self.room.requests -= 1
+            self.room.body_bytes -= len(self.body)
+            self.body.clear()
 
 
 class Room:
@@ -60,8 +71,7 @@ class Room:
         try:
             yield place
         finally:
-            self.requests -= 1
-            self.body_bytes -= len(place.body)
+            place.give_back()
 
     def take_bytes(self, count: int) -> None:
         """Take up room for bytes.

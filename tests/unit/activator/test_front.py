@@ -102,6 +102,8 @@ async def test_answers_are_streamed_as_they_come(
         assert await response.content.readany() == b"0:a"
         told = await front.told(session)
         assert (told["held"], told["passing"]) == (0, 1)
+        # What an engine has taken takes no room from others.
+        assert (front.front.room.requests, front.front.room.body_bytes) == (0, 0)
         engine.may_go_on.set()
         assert await response.read() == b"1:a2:a"
 

@@ -18,7 +18,7 @@ RUNBOOK = REPOSITORY / "docs" / "runbook.md"
 
 _ROW = re.compile(r"\| `(headway_\w+)` \| (\w+) \|([^|]*)\| ([^|]+) \|")
 _NAME = re.compile(r"\bheadway_\w+")
-_TARGET_LABELS = {"headway_service"}
+_TARGET_LABELS = {"headway_service", "headway_activator"}
 _SAMPLES = {
     "counter": ("",),
     "gauge": ("",),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headway_operator.observe import demand_watch
-from headway_operator.observe.demand import Demand, Demands, parse_demand
+from headway_operator.observe.demand import SILENCES_TOLERATED, Demand, Demands, parse_demand
 from headway_operator.observe.demand_watch import DemandWatch
 from headway_operator.observe.records import ServiceKey
 from tests.unit.activator.serving import Activator, activator, becomes
@@ -72,6 +72,8 @@ async def test_news_come_at_once_and_silence_is_news_too(
     await front.control.close()
     await becomes(lambda: told() is None)
     assert len(news) == 4
+    await becomes(lambda: demands.silent([POD.uid]) == {POD.uid})
+    await becomes(lambda: len(news) == 5)
     watch.watch([])
     await watch.close()
 
@@ -86,3 +88,12 @@ async def test_a_pod_that_is_gone_is_asked_no_more(front: Activator) -> None:
     watch.watch([(DEMO, replace(POD, deleting=True))])
     assert demands.of([POD.uid]) == {}
     await watch.close()
+
+
+def test_silence_is_out_of_reach_when_it_lasts_and_an_answer_ends_it() -> None:
+    demands = Demands()
+    assert [demands.silence("a") for _ in range(2 * SILENCES_TOLERATED)].count(True) == 1
+    assert demands.silent(["a", "b"]) == {"a"}
+    assert demands.told("a", Demand(0, 0, None))
+    assert not demands.told("a", Demand(0, 0, None))
+    assert demands.silent(["a"]) == frozenset()

@@ -64,10 +64,9 @@ def awake(snapshot: Snapshot, spec: InferenceServiceSpec, scaled: Scaled, now: I
         now: the moment.
     """
     idle = watch_idle(snapshot, now)
-    if spec.scaling.mode == "External" and spec.replicas > 0:
-        return replace(scaled, idleness=idle.memory)
+    is_asked_for = spec.scaling.mode == "External" and spec.replicas > 0
     scaled = replace(scaled, replicas=max(1, scaled.replicas))
-    if not _may_leave(snapshot, spec, idle, now):
+    if is_asked_for or not _may_leave(snapshot, spec, idle, now):
         return replace(scaled, idleness=replace(idle.memory, handed_over=None))
     memory = replace(idle.memory, handed_over=_handed_over(snapshot, now))
     if not _has_left(idle, memory, now):

@@ -50,6 +50,7 @@ class World:
     def __init__(self, declared: dict[str, Any] | None = None, *, starts: int = 0) -> None:
         self.fields = declared or fields()
         self.starts = starts
+        self.step = TICK_SECONDS
         self.seconds = 0
         self.tokens = 100.0
         self.running = 0
@@ -57,6 +58,7 @@ class World:
         self.has_metrics = True
         self.stock = ""
         self.ceiling = 64.0
+        self.sampled_at: float | None = None
         self.activators: tuple[PodRecord, ...] = (ACTIVATOR_POD,)
         self.started: dict[str, int] = {}
         self.snapshot = snapshot(service(self.fields), children={})
@@ -102,7 +104,9 @@ class World:
             "scheduled_tokens_total": self.tokens,
             "max_batch_ceiling": self.ceiling,
         }
-        return EngineSample(at=self.now, token_load=0.0, step_overhead=0.0, **(zeros | told))
+        return EngineSample(
+            at=self.sampled_at or self.now, token_load=0.0, step_overhead=0.0, **(zeros | told)
+        )
 
     def look(self) -> Snapshot:
         pods = self.pods()
@@ -111,9 +115,10 @@ class World:
         if self.has_metrics and pods:
             told = {each.uid: (self.sample(),) for each in pods if each.ready}
             metrics = ServiceMetrics(self.collection, told, Source.PROMETHEUS)
-        reports = {
-            each.uid: SidecarReport(asked=True, stock_reason=self.stock or None) for each in pods
-        }
+        published = self.snapshot.published
+        stamp = published.policy.stamp if published else None
+        report = SidecarReport(stamp, asked=True, stock_reason=self.stock or None)
+        reports = {each.uid: report for each in pods}
         demands = {}
         if self.demand is not None:
             demands = {each.uid: self.demand for each in self.activators}
@@ -129,7 +134,7 @@ class World:
     def tick(self, ticks: int = 1) -> int:
         """Replicas after so many ticks."""
         for _ in range(ticks):
-            self.seconds += TICK_SECONDS
+            self.seconds += self.step
             seen = self.look()
             plan = self.plan = decide(seen, later(self.seconds))
             self.events += [(each.reason, each.message) for each in plan.notices]
@@ -184,7 +189,7 @@ def test_a_new_service_starts_a_pod_and_goes_to_zero_when_nobody_uses_it() -> No
 
 def test_requests_go_to_the_activator_for_a_while_before_pods_go() -> None:
     world = turned_over()
-    turned = world.seconds
+    turned, world.step = world.seconds, 1  # changes are looked at at once
     while world.tick() > 0:
         assert world.points_to == ACTIVATOR
         assert world.plan is not None
@@ -243,10 +248,32 @@ def test_metrics_that_are_lost_while_requests_go_to_the_activator_turn_nothing_b
     assert world.tick(2) == 0
 
 
+def test_metrics_of_before_say_nothing_of_what_came_since() -> None:
+    world = turned_over()
+    world.sampled_at = world.now
+    assert world.tick(FOR_LONG) == 1
+    world.sampled_at = None
+    assert world.tick() == 0
+
+
+def test_an_activator_that_does_not_tell_any_more_lets_no_pod_go() -> None:
+    world = turned_over()
+    world.tick()
+    world.demand = None
+    assert world.tick(FOR_LONG) == 1
+    world.demand = NOBODY
+    assert world.tick(2) == 0
+
+
 def test_a_pod_that_takes_longer_to_start_than_it_may_be_idle_is_let_start() -> None:
     world = World(starts=3 * IDLE_SECONDS)
-    assert world.tick(3 * FOR_LONG // 2) == 1
-    assert world.tick(2 * FOR_LONG) == 0
+    assert world.tick() == 1
+    while world.points_to == ACTIVATOR:
+        assert world.tick() == 1
+    assert world.seconds > 3 * IDLE_SECONDS
+    assert world.tick(IDLE_SECONDS // TICK_SECONDS - 2) == 1
+    assert world.points_to == ENGINES
+    assert world.tick(FOR_LONG) == 0
 
 
 def test_another_term_of_leadership_waits_again() -> None:
@@ -335,6 +362,21 @@ def test_in_mode_external_what_is_asked_for_is_there() -> None:
     assert world.told("Woken") == []
 
 
+def test_in_mode_external_pods_that_are_asked_for_do_not_leave() -> None:
+    world = World(fields(EXTERNAL, replicas=1))
+    world.tick(FOR_LONG)
+    world.patch(fields(EXTERNAL, replicas=0))
+    while world.points_to == ENGINES:
+        assert world.tick() == 1
+    world.tick()
+    world.patch(fields(EXTERNAL, replicas=1))
+    world.tick(2)
+    assert world.points_to == ENGINES
+    assert world.plan is not None
+    assert world.plan.is_quiet
+    assert world.tick(FOR_LONG) == 1
+
+
 def test_in_mode_external_a_request_starts_one_and_it_goes_again() -> None:
     world = World(fields(EXTERNAL, replicas=0))
     assert world.tick(3) == 0
@@ -389,6 +431,20 @@ def test_at_zero_without_an_activator_it_is_not_ready_and_says_why() -> None:
     assert world.condition("Ready") == ("False", "ActivatorStarting")
 
 
+def test_an_activator_that_cannot_be_asked_is_told() -> None:
+    world = asleep()
+    other = replace(ACTIVATOR_POD, uid="other", name="demo-activator-2")
+    world.activators = (ACTIVATOR_POD, other)
+    world.snapshot = replace(world.snapshot, silent=frozenset({"other"}))
+    world.tick()
+    assert world.condition("ActivatorReady") == ("True", "ActivatorReady")
+    world.snapshot = replace(world.snapshot, silent=frozenset({"other", ACTIVATOR_POD.uid}))
+    world.tick()
+    assert world.condition("ActivatorReady") == ("False", "ActivatorSilent")
+    assert world.condition("Ready") == ("False", "ActivatorSilent")
+    assert world.told("ActivatorSilent")[0].startswith("The operator cannot ask")
+
+
 def test_an_engine_that_is_away_is_stood_in_for() -> None:
     world = World(starts=20)
     world.tick()
@@ -410,7 +466,7 @@ def test_a_service_whose_spec_cannot_be_read_forgets_nothing() -> None:
 EVENTS = st.sampled_from(["running", "tokens", "held", "asked", "blind", "deaf", "alone", "nobody"])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(st.tuples(EVENTS, st.integers(1, 20)), min_size=1, max_size=12), st.booleans())
 def test_pods_go_only_when_nobody_was_there_and_come_when_somebody_is(
     story: list[tuple[str, int]], is_external: bool
