@@ -35,7 +35,7 @@ from tests.engine.processes import STOP_S, kill_group, spawn, stop
 from tests.unit.runtime.policies import POD, SERVICE, publish, signed
 
 SERVED_MODEL = "smollm2"
-READY_S = 300
+READY_S = 600
 _LOG_LINES_SHOWN = 30
 _JSON = {"Content-Type": "application/json"}
 

@@ -382,3 +382,9 @@ def test_settings_come_from_the_environment() -> None:
     assert changed.policy_port == 1
     with pytest.raises(KeyError):
         Settings.from_environment({})
+
+
+async def test_who_is_tried_and_refused_is_told_on_the_port_of_policies(client: Client) -> None:
+    status, text = await client.policy_port("GET", "/quarantine")
+    assert (status, json.loads(text)) == (200, {"engineCrashes": 0, "requests": []})
+    assert (await client.metrics_port("GET", "/quarantine"))[0] == 404
