@@ -133,7 +133,13 @@ def test_memory_is_lowered_then_the_model_changed_and_a_new_spec_takes_all_back(
 
     service.patch({"spec": {"engine": {"args": ["--dtype=half"]}}})
     service.wait_for("Degraded", "False", WITHIN_S, reason="AsDeclared")
-    one_pod(service, lambda found: "org/large" in found and found[-1] == "--dtype=half")
+    # The one that was degraded goes once this one serves.
+    wait_until(
+        lambda: [arguments(pod) for pod in service.pods()],
+        lambda pods: any("org/large" in each and each[-1] == "--dtype=half" for each in pods),
+        WITHIN_S,
+        "a pod as it is declared now",
+    )
     assert steps(service) == []
     assert len(events(service, "Recovered")) == 2
 
@@ -141,7 +147,10 @@ def test_memory_is_lowered_then_the_model_changed_and_a_new_spec_takes_all_back(
 def test_what_no_step_helps_with_is_stalled(make: Callable[..., Service]) -> None:
     service = make("stuck", NOWHERE)
     told = json.dumps({"reason": "KVCacheTooSmall", "captures": {}})
-    write_status(service, one_pod(service, lambda _: True), ended("Error", told, restarts=3))
+    pod = one_pod(service, lambda _: True)
+    service.wait_for("Ready", "False", WITHIN_S, reason="Unschedulable")
+    placed = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+    write_status(service, pod, {**ended("Error", told, restarts=3), **placed})
     service.wait_for("Stalled", "True", WITHIN_S, reason="KVCacheTooSmall")
     assert service.condition("Degraded")["status"] == "False"
 
