@@ -34,6 +34,7 @@ from headway_operator.environment import VARIABLES, Environment, EnvironmentVari
 from headway_operator.errors import told
 from headway_operator.metrics import (
     COLLECT_SECONDS,
+    GPUS,
     LEADER,
     METRICS_SOURCE,
     RECONCILE_SECONDS,
@@ -151,6 +152,7 @@ class Operator:
             await asyncio.sleep(due - time.monotonic())
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
+            self.show_gpus()
             if self.leadership.epoch is not None:
                 await asyncio.gather(
                     self.collect(), self.poller.poll_due(self.cluster, time.monotonic())
@@ -161,6 +163,19 @@ class Operator:
             known, trouble = trouble, self.reload_keys()
             if trouble not in ("", known):
                 logger.error("%s. The keys stay as they were", trouble)
+
+    def show_gpus(self) -> None:
+        """Show how far the GPUs go that services share; who does not lead has nothing to say."""
+        quota, claims = self.environment.gpu_quota, self.memory.claims
+        if quota is None or self.leadership.epoch is None:
+            GPUS.clear()
+            return
+        for what, gpus in (
+            ("quota", quota),
+            ("running", claims.running),
+            ("wanted", claims.wanted),
+        ):
+            GPUS.labels(what=what).set(gpus)
 
     async def collect(self) -> None:
         """Take in the newest metrics of all pods."""

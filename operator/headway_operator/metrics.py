@@ -30,4 +30,9 @@ METRICS_SOURCE = Gauge(
     ["source"],
 )
 LEADER = Gauge("headway_operator_leader", "1 while this process leads.")
+GPUS = Gauge(
+    "headway_operator_gpus",
+    "GPUs of all services, where they share a quota: what there is, is given, and is wanted.",
+    ["what"],
+)
 SERVICES = Gauge("headway_operator_services", "InferenceServices that are watched.")
