@@ -35,6 +35,7 @@ from headway_operator.errors import told
 from headway_operator.metrics import (
     COLLECT_SECONDS,
     DEGRADATION,
+    GPUS,
     LEADER,
     METRICS_SOURCE,
     RECONCILE_SECONDS,
@@ -156,6 +157,7 @@ class Operator:
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
             self.watch_demand()
+            self.show_gpus()
             if self.leadership.epoch is not None:
                 await asyncio.gather(
                     self.collect(), self.poller.poll_due(self.cluster, time.monotonic())
@@ -176,6 +178,19 @@ class Operator:
         self.demand_watch.watch(
             (key, pod) for key, pods in (activators.items() if leads else ()) for pod in pods
         )
+
+    def show_gpus(self) -> None:
+        """Show how far the GPUs go that services share; who does not lead has nothing to say."""
+        quota, claims = self.environment.gpu_quota, self.memory.claims
+        if quota is None or self.leadership.epoch is None:
+            GPUS.clear()
+            return
+        for what, gpus in (
+            ("quota", quota),
+            ("running", claims.running),
+            ("wanted", claims.wanted),
+        ):
+            GPUS.labels(what=what).set(gpus)
 
     async def collect(self) -> None:
         """Take in the newest metrics of all pods."""

@@ -37,6 +37,11 @@ DEGRADATION = Gauge(
     ["service_namespace", "service"],
 )
 LEADER = Gauge("headway_operator_leader", "1 while this process leads.")
+GPUS = Gauge(
+    "headway_operator_gpus",
+    "GPUs of all services, where they share a quota: what there is, is given, and is wanted.",
+    ["what"],
+)
 SERVICES = Gauge("headway_operator_services", "InferenceServices that are watched.")
 
 

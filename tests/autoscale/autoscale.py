@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import cache
@@ -76,10 +76,18 @@ def main() -> int:
     parser.add_argument("file", type=Path, help="results file to write, and its page beside it")
     parser.add_argument("--traces", type=Path, required=True, help="directory of public traces")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each (%(default)s)")
+    parser.add_argument(
+        "--stepwise",
+        nargs="*",
+        choices=[case.name for case in HELD_OUT],
+        default=[case.name for case in HELD_OUT],
+        help="cases to simulate step by step as well, of those held out (all)",
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="%(default)s")
     arguments = parser.parse_args()
     begun_s = time.monotonic()
-    found = _measured(arguments.traces, arguments.seeds, arguments.processes)
+    runs = list(planned(arguments.traces, arguments.seeds, arguments.stepwise))
+    found = by_case(runs, dict(_made(runs, arguments.processes)))
     took = {"minutes": round((time.monotonic() - begun_s) / 60, 1)}
     took["processes"] = arguments.processes
     write(arguments.file, arguments.traces, found, arguments.seeds, took)
@@ -96,9 +104,10 @@ def write(file: Path, folder: Path, found: Found, seeds: int, took: Mapping[str,
         seeds: how many each arm has.
         took: how long that was, and with how many processes.
     """
-    stepwise = {case.name: _summaries(found[case.name, False]) for case in HELD_OUT}
+    in_steps = [case for case in HELD_OUT if (case.name, False) in found]
+    stepwise = {case.name: _summaries(found[case.name, False]) for case in in_steps}
     fluid = {case.name: _summaries(found[case.name, True]) for case in (*HELD_OUT, *FLUID)}
-    held_out = _cases(HELD_OUT, folder, stepwise)
+    held_out = _cases(in_steps, folder, stepwise)
     as_queues = _cases(HELD_OUT, folder, fluid)
     seen = _cases(SEEN, folder, fluid)
     figures = {
@@ -122,39 +131,40 @@ def write(file: Path, folder: Path, found: Found, seeds: int, took: Mapping[str,
     print({name: value for name, value in figures.items() if name not in _CASES})
 
 
-def _runs(traces: Path, seeds: int) -> Iterable[Run]:
-    """All of them; step by step, and with very many pods, some arms."""
-    for seed in range(1, seeds + 1):
-        for case in (*HELD_OUT, *FLUID):
-            for arm in arms(case, _foreseen(case, traces)):
-                is_main = arm in MAIN or arm.startswith(FIXED)
-                if is_main or case not in SCALED:
-                    yield Run(case.name, arm, seed, True, traces)
-                if is_main and not case.is_fluid:
-                    yield Run(case.name, arm, seed, False, traces)
+def planned(traces: Path, seeds: int, stepwise: Sequence[str]) -> Iterator[Run]:
+    """All runs, the cheap ones first; step by step, and with very many pods, some arms."""
+    cases = [(case, True) for case in (*HELD_OUT, *FLUID)]
+    cases += [(case, False) for case in HELD_OUT if case.name in stepwise]
+    for case, is_fluid in cases:
+        for arm in arms(case, _foreseen(case, traces)):
+            is_main = arm in MAIN or arm.startswith(FIXED)
+            if is_main or (is_fluid and case not in SCALED):
+                for seed in range(1, seeds + 1):
+                    yield Run(case.name, arm, seed, is_fluid, traces)
 
 
-def _measured(traces: Path, seeds: int, processes: int | None) -> Found:
-    """All outcomes, in order of their seeds."""
-    runs = list(_runs(traces, seeds))
+def by_case(runs: Iterable[Run], outcomes: Mapping[Run, Outcome]) -> Found:
+    """Outcomes where they are looked for, in order of their seeds."""
+    found: dict[tuple[str, bool], dict[str, list[Outcome]]] = {}
+    for run in runs:
+        arms_of = found.setdefault((run.case, run.is_fluid), {})
+        arms_of.setdefault(run.arm, []).append(outcomes[run])
+    return found
+
+
+def _made(runs: Sequence[Run], processes: int | None) -> Iterator[tuple[Run, Outcome]]:
     begun_s = time.monotonic()
-    outcomes: dict[Run, Outcome] = {}
-    for run, outcome in _made(runs, processes):
-        outcomes[run] = outcome
+    for number, (run, outcome) in enumerate(_outcomes(runs, processes), start=1):
         print(
-            f"{time.monotonic() - begun_s:4.0f} s  {len(outcomes)}/{len(runs)}  "
+            f"{time.monotonic() - begun_s:4.0f} s  {number}/{len(runs)}  "
             f"{run.case}{' as a queue' if run.is_fluid else ''}, {run.arm}, seed {run.seed}: "
             f"{100 * outcome.attainment:.2f} %, {outcome.gpu_hours:.2f} GPU-hours",
             flush=True,
         )
-    by_case: dict[tuple[str, bool], dict[str, list[Outcome]]] = {}
-    for run in sorted(runs, key=lambda run: run.seed):
-        arms_of = by_case.setdefault((run.case, run.is_fluid), {})
-        arms_of.setdefault(run.arm, []).append(outcomes[run])
-    return by_case
+        yield run, outcome
 
 
-def _made(runs: Sequence[Run], processes: int | None) -> Iterable[tuple[Run, Outcome]]:
+def _outcomes(runs: Sequence[Run], processes: int | None) -> Iterator[tuple[Run, Outcome]]:
     if processes == 1:
         yield from ((run, run.make()) for run in runs)
         return

@@ -150,7 +150,7 @@ SEEN = tuple(replace(case, is_fluid=True) for case in (_CONVERSATION, _CODE, _MO
 HELD_OUT = (
     replace(_CONVERSATION, name="azure-conversation-later", minutes=(38, 58)),
     replace(_CODE, name="azure-code-later", minutes=(40, 57)),
-    replace(_MOONCAKE, name="mooncake-conversation-later", minutes=(15, 35)),
+    replace(_MOONCAKE, name="mooncake-conversation-later", minutes=(15, 25)),
     replace(
         _MOONCAKE,
         name="mooncake-synthetic",

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 
 NAME = "autoscaled"
 TARGET = 0.5
-SYNC_SECONDS = 60
+SYNC_SECONDS = 120
 """Some of the controller's looks, one every 15 s, and what it takes to find a new metrics API."""
 
 

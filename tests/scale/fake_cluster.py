@@ -56,7 +56,7 @@ def prepared(nodes: int) -> Iterator[FakeCluster]:
         cluster, images = stack.bring_up()
         # Scraping thousands of pods once a second is more than this machine can do beside the rest.
         stack.lab("prometheus", "stop")
-        afterwards.enter_context(_addresses_of_this_machine())
+        afterwards.enter_context(addresses_of_this_machine())
         stack.lab("kwok", str(nodes))
         api_url = afterwards.enter_context(cluster.proxy())
         # In memory, like the pods' run directories.
@@ -68,7 +68,7 @@ def prepared(nodes: int) -> Iterator[FakeCluster]:
 
 
 @contextmanager
-def _addresses_of_this_machine() -> Iterator[None]:
+def addresses_of_this_machine() -> Iterator[None]:
     """Make every address of a fake pod one of this machine."""
     network = ipaddress.ip_interface(FAKE_POD_NETWORK).network
     route = ("local", str(network), "dev", "lo")

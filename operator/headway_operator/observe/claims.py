@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from headway_operator.observe.records import ServiceKey
@@ -68,13 +69,22 @@ class Claims:
         if claim == known:
             self._by_service[key] = claim
             return False
-        before = self._wanted()
+        before = self.wanted
         self._by_service[key] = claim
-        return max(before, self._wanted()) > gpus
+        return max(before, self.wanted) > gpus
 
-    def _wanted(self) -> int:
-        claims = filter(None, self._by_service.values())
-        return sum(max(each.wanted, each.running) * each.gpus for each in claims)
+    @property
+    def running(self) -> int:
+        """GPUs of pods that were decided on."""
+        return sum(each.running * each.gpus for each in self._claims())
+
+    @property
+    def wanted(self) -> int:
+        """GPUs of pods that run or are needed."""
+        return sum(max(each.wanted, each.running) * each.gpus for each in self._claims())
+
+    def _claims(self) -> Iterator[GpuClaim]:
+        return filter(None, self._by_service.values())
 
     def keep(self, key: ServiceKey, epoch: int) -> None:
         """Of a service it cannot be told what it wants: what it wanted stands, at first nothing."""

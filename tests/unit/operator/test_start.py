@@ -12,12 +12,14 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from prometheus_client import REGISTRY
 
+from headway_operator.act.lease import Leadership
 from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.decide import decide
 from headway_operator.environment import Environment, EnvironmentVariableError
 from headway_operator.main import Operator
-from headway_operator.observe.claims import GpuQuota
+from headway_operator.observe.claims import GpuClaim, GpuQuota
 from headway_operator.observe.records import ServiceKey
 from headway_operator.watching import watch_settings
 from tests.unit.operator.fakes import FakeCluster
@@ -75,6 +77,26 @@ def test_gpu_quota_is_a_number_or_none(text: str, gpus: int | None) -> None:
 def test_wrong_gpu_quota_is_named_with_the_remedy(text: str) -> None:
     with pytest.raises(EnvironmentVariableError, match=r"HEADWAY_GPU_QUOTA must be a number"):
         Environment.read({**VARIABLES, "HEADWAY_GPU_QUOTA": text})
+
+
+async def test_how_far_shared_gpus_go_is_shown_by_who_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_key(tmp_path)
+    environment = Environment.read({**VARIABLES, "HEADWAY_GPU_QUOTA": "4"})
+    operator = Operator(environment, FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
+    key = ServiceKey("team", "demo")
+    operator.memory.claims.put(key, GpuClaim(key, 2, 1, 3, 2), 4, 7)
+
+    def shown(epoch: int | None) -> list[float | None]:
+        monkeypatch.setattr(Leadership, "epoch", epoch)
+        operator.show_gpus()
+        name, read = "headway_operator_gpus", REGISTRY.get_sample_value
+        return [read(name, {"what": each}) for each in ("quota", "running", "wanted")]
+
+    assert shown(None) == [None] * 3
+    assert shown(7) == [4, 4, 6]
+    assert shown(None) == [None] * 3
 
 
 async def test_services_are_looked_at_when_others_may_get_more_or_fewer(tmp_path: Path) -> None:

@@ -161,9 +161,9 @@ def _within_bounds(
     """What is wanted, as far as the user allows it."""
     least, most = max(1, scaling.min_replicas), scaling.max_replicas
     replicas = min(max(known.replicas if wanted is None else wanted, least), most)
-    # Without news what was wanted last, and was not granted, is still wanted.
-    claimed = max(known.claimed, replicas) if wanted is None else replicas
-    memory = replace(known, replicas=replicas, claimed=min(claimed, most))
+    # What was wanted and not granted is wanted for as long as a pod would be kept for it.
+    claimed = max(replicas, min(known.claimed, most_needed(known.needed), most))
+    memory = replace(known, replicas=replicas, claimed=claimed)
     if replicas == before.replicas:
         return Scaled(replicas, memory, wanted=wanted)
     why = why or f"scaling allows {least} to {most}"

@@ -172,6 +172,15 @@ def test_without_news_what_was_needed_is_still_needed_and_nobody_loses_a_pod() -
         assert cluster.limited("one")[:2] == ("True", "GpuQuota")
 
 
+def test_a_moment_in_which_less_is_needed_changes_nothing() -> None:
+    cluster = Cluster(6, one=declared(), other=declared())
+    for _ in range(8):
+        cluster.tick(one=6, other=6)
+    for _ in range(3):  # pods are kept for 20 s
+        assert cluster.tick(one=2, other=6) == {"one": 3, "other": 3}
+        assert cluster.limited("one")[:2] == ("True", "GpuQuota")
+
+
 def test_nobody_gets_more_before_all_others_have_told() -> None:
     cluster = Cluster(8, one=declared(), silent=declared())
     for _ in range(6):
