@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, ENGINES
 from headway_operator.decide import Plan, decide
+from headway_operator.observe.claims import GpuClaim, GpuQuota
 from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
-from headway_operator.observe.records import PodRecord
+from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.observe.sidecars import SidecarReport
 from headway_operator.observe.snapshot import Snapshot
 from tests.unit.operator.samples import (
@@ -36,6 +37,7 @@ IDLE_SECONDS = 60
 SCALING = {"mode": "Operator", "minReplicas": 0, "maxReplicas": 4, "idleSeconds": IDLE_SECONDS}
 EXTERNAL = {**SCALING, "mode": "External"}
 FOR_LONG = 2 * IDLE_SECONDS // TICK_SECONDS
+KEY = ServiceKey("team", "demo")
 NOBODY = Demand(held=0, passing=0, asked_at=None)
 ACTIVATOR_POD = pod("demo-activator-1", template="activator", ready=True)
 
@@ -497,3 +499,25 @@ def test_pods_go_only_when_nobody_was_there_and_come_when_somebody_is(
             if replicas == 0 and before == 0:
                 assert what not in {"held", "asked"}
             assert 0 <= replicas <= 1
+
+
+# --- with GPUs that services share
+
+
+@pytest.mark.parametrize("scaling", [SCALING, EXTERNAL], ids=["Operator", "External"])
+def test_it_wants_no_gpus_at_zero_and_has_one_pod_when_it_is_woken(scaling: dict[str, Any]) -> None:
+    engine = {"resources": {"limits": {"nvidia.com/gpu": "2"}}, "tensorParallelSize": 2}
+    declared = fields(scaling, engine=engine, replicas=0 if scaling == EXTERNAL else 1)
+    world = World(declared)
+    world.tick(FOR_LONG)
+    assert world.plan is not None
+    assert world.plan.claim == GpuClaim(KEY, 2, least=0, wanted=0, running=0)
+    # Nothing is free, and somebody uses it.
+    world.snapshot = replace(
+        world.snapshot, quota=GpuQuota(4, (GpuClaim(ServiceKey("a", "b"), 4, 1, 1, 1, 9),))
+    )
+    world.demand = replace(NOBODY, held=1)
+    assert world.tick() == 1
+    assert world.plan.claim == GpuClaim(KEY, 2, least=1, wanted=1, running=1)
+    world.demand, world.running = NOBODY, 1
+    assert world.tick(3) == 1
