@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import stack
 from tests.e2e.kube import Cluster
 from tests.e2e.service import KIND, Service
-from tests.e2e.stack import OPERATOR_NAMESPACE
 from tests.e2e.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -122,7 +122,7 @@ def test_memory_is_lowered_then_the_model_changed_and_a_new_spec_takes_all_back(
     assert len(events(service, "Degraded")) == 4
 
     generation = operator.get("deployment", "memory", NAMESPACE)["metadata"]["generation"]
-    deployment = ("deployment/headway", "-n", OPERATOR_NAMESPACE)
+    deployment = ("deployment/headway", "-n", stack.OPERATOR_NAMESPACE)
     operator.kubectl("rollout", "restart", *deployment)
     operator.kubectl("rollout", "status", *deployment, "--timeout=90s")
     # A change that only touches what is live shows that the new operator has looked.
@@ -158,6 +158,7 @@ def test_what_no_step_helps_with_is_stalled(make: Callable[..., Service]) -> Non
 def test_pods_without_a_gpu_are_given_up_and_one_is_always_kept(
     make: Callable[..., Service],
 ) -> None:
+    stack.lab("fake-gpus", "0")
     ladder = [{"step": "FewerReplicas", "afterSeconds": 5}]
     service = make("room", A_GPU, replicas=2, degradation=ladder)
     first, _ = wait_until(service.pods, lambda pods: len(pods) == 2, WITHIN_S, "two pods")
