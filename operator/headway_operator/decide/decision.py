@@ -19,6 +19,7 @@ from headway_operator.decide.degradation import (
     standing_steps,
 )
 from headway_operator.decide.facts import Facts, gather_facts
+from headway_operator.decide.making_room import makes_room
 from headway_operator.decide.notices import (
     decide_notices,
     decide_router_notices,
@@ -52,7 +53,8 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     steps = standing_steps(snapshot.service.status.degradation, declared)
     spec = held_back(declared, steps)
     target = decide_target(snapshot, spec, leaving=scaled.leaving)
-    children = children_of(snapshot, spec, target, in_place=replaces_in_place(steps))
+    in_place = replaces_in_place(steps) or makes_room(snapshot)
+    children = children_of(snapshot, spec, target, in_place=in_place)
     retuned = decide_tuning(snapshot, spec)
     published = snapshot.published
     if retuned is not None:
