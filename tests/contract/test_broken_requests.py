@@ -17,6 +17,7 @@ from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.executors.vllm.request_histories import RequestHistories
 from headway_runtime.executors.vllm.work_watch import WorkWatch
+from headway_runtime.policy import Mode
 from tests.contract.engines import policy
 
 BUDGET_TOKENS = 64
@@ -90,9 +91,8 @@ def add(engine: Any, name: str, **other: Any) -> None:
     engine.add(name, extra_args=marked(engine, name), **other)
 
 
-@pytest.mark.parametrize("stock", [False, True])
-def test_who_is_under_way_is_known_from_the_first_step_to_the_last(make: Any, stock: bool) -> None:
-    engine = make(None if stock else policy(max_batch_size=1))
+def test_who_is_under_way_is_known_from_the_first_step_to_the_last(make: Any) -> None:
+    engine = make(policy(max_batch_size=1))
     add(engine, "r", prompt_tokens=300, output_tokens=3)
     assert under_way(engine) == []
     engine.step()
@@ -101,6 +101,14 @@ def test_who_is_under_way_is_known_from_the_first_step_to_the_last(make: Any, st
     assert under_way(engine) == [True]
     for _ in engine.run():
         pass
+    assert under_way(engine) == []
+
+
+@pytest.mark.parametrize("in_force", [None, policy(mode=Mode.SHADOW), policy(mode=Mode.OFF)])
+def test_where_nobody_is_tried_nobody_is_suspected(make: Any, in_force: Any) -> None:
+    engine = make(in_force)
+    add(engine, "r", prompt_tokens=300)
+    engine.step()
     assert under_way(engine) == []
 
 

@@ -76,6 +76,8 @@ class Load:
         token_load_ppm: engine-seconds of work offered each second, parts per million; NOT_TOLD
             where that is not known.
         step_overhead_ppm: share of a step that passes whatever is done, likewise.
+        program_stretch_ppm: mean time of programs over the time since their calls were first
+            served, likewise.
     """
 
     wall_time_ns: int
@@ -87,10 +89,11 @@ class Load:
     sampled_ns: int = 0
     token_load_ppm: int = NOT_TOLD
     step_overhead_ppm: int = NOT_TOLD
+    program_stretch_ppm: int = NOT_TOLD
 
 
 _HEADER = struct.Struct("<8sH6x QQIIQQQQQ 96s 48s")
-_LOAD = struct.Struct("<QQIIIIQII")
+_LOAD = struct.Struct("<QQIIIIQIII")
 
 HEADER_BYTES = _HEADER.size + CRC_BYTES
 LOAD_BYTES = _LOAD.size + CRC_BYTES

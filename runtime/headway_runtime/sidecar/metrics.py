@@ -1,8 +1,9 @@
 """The pod's metrics, read from the statistics files whenever Prometheus asks.
 
 Summed over the pod's engine processes and without labels that grow, so that a pod has at most 40
-series, 3 more once an engine has died, 4 for each class, one more for each class and reason for
-which requests were refused, and where tenants are told apart 4 for each of at most 17.
+series, one more once a program has ended, 3 once an engine has died, 4 for each class, one more for
+each class and reason for which requests were refused, and where tenants are told apart 4 for each
+of at most 17.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ from headway_runtime.sidecar.engines import breaker_is_open
 from headway_runtime.sidecar.quarantine import quarantine_metrics
 from headway_runtime.sidecar.refusal_metrics import refusal_metric
 from headway_runtime.sidecar.tenant_metrics import tenant_metrics
-from headway_runtime.sidecar.token_load import step_overhead, token_load, with_refused
+from headway_runtime.sidecar.token_load import (
+    program_stretch,
+    step_overhead,
+    token_load,
+    with_refused,
+)
 from headway_runtime.sidecar.utilisation import memory_bandwidth, utilisation
 
 WINDOW_SECONDS = 10
@@ -194,6 +200,11 @@ def _utilisation(view: PodView) -> Iterator[Metric]:
         "step_overhead_ratio",
         "Share of steps that passes whatever is done; the mean of the engine processes.",
         step_overhead(view.engines, view.now_ns),
+    )
+    yield _gauge(
+        "program_stretch_ratio",
+        "Mean time of programs' calls over the time since each was first served.",
+        program_stretch(view.engines),
     )
 
 

@@ -42,6 +42,12 @@ def step_overhead(engines: Sequence[EngineStatistics], now_ns: int) -> float | N
     )
 
 
+def program_stretch(engines: Sequence[EngineStatistics]) -> float | None:
+    """Mean time of programs over the time since their calls were first served, likewise."""
+    told = [each.load.program_stretch_ppm for each in engines]
+    return _mean([each / _PPM for each in told if each != NOT_TOLD])
+
+
 def _token_load(engine: EngineStatistics, now_ns: int) -> float | None:
     if engine.load.token_load_ppm == NOT_TOLD:
         # It tells with its first step; until then nothing was offered to it.

@@ -126,6 +126,7 @@ def write_statistics(  # noqa: PLR0913 - each is one thing that a file can hold
     gpus: tuple[int, int] = (0, 0),
     sampled_ns: int = 0,
     offered: tuple[int, int] = (NOT_TOLD, NOT_TOLD),
+    stretch: int = NOT_TOLD,
     written_ns: int = 1,
     **header: Any,
 ) -> None:
@@ -146,7 +147,7 @@ def write_statistics(  # noqa: PLR0913 - each is one thing that a file can hold
     writer = StatisticsWriter(run_dir / file_name(rank), Header(**{**values, **header}))
     for number, record in enumerate(records, 1):
         writer.append(dataclasses.replace(record, step=number))
-    load = Load(written_ns, len(records), running, waiting, *gpus, sampled_ns, *offered)
+    load = Load(written_ns, len(records), running, waiting, *gpus, sampled_ns, *offered, stretch)
     writer.write_load(load)
     for slot, each in enumerate(classes):
         writer.write_class(slot, each)

@@ -275,3 +275,10 @@ def test_refusals_have_two_series_for_each_class_at_most(tmp_path: Path) -> None
         for name in names[:MAX_CLASSES]
     )
     assert len(refused(metrics(tmp_path, policy(classes=classes), counts))) == 2 * MAX_CLASSES
+
+
+def test_how_programs_fare_is_told_once_one_has_ended(tmp_path: Path) -> None:
+    write_statistics(tmp_path, step(1))
+    assert ("headway_program_stretch_ratio",) not in metrics(tmp_path)
+    write_statistics(tmp_path, step(1), rank=1, stretch=2_500_000)
+    assert metrics(tmp_path)["headway_program_stretch_ratio",] == 2.5

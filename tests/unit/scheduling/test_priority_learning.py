@@ -129,3 +129,11 @@ def test_sides_take_turns_and_the_middle_of_each_is_counted() -> None:
     assert sides == first + [side + 1 for side in first]
     assert len({learning.weights_on(each) for each in (0, 1)}) == 2
     assert learning.weights_on(0) == learning.weights_on(2)
+
+
+def test_the_mean_stretch_is_told_whether_it_learns_or_not() -> None:
+    learning = PriorityLearning()
+    assert learning.programs == 0
+    for there_s in (3.0, 5.0):
+        learning.finished(NEITHER, there_s, 1.0)
+    assert (learning.programs, learning.mean_stretch) == (2, 4.0)

@@ -233,6 +233,12 @@ class Adapter:
             return None
         return self._work.load.ratios(time.monotonic(), self._work.clock.step_time, waiting)
 
+    @property
+    def program_stretch(self) -> float | None:
+        """Mean time of programs over the time since their calls were first served, if any ended."""
+        learning = self.room.origins.programs.learning
+        return learning.mean_stretch if learning.programs else None
+
     def ended(self, request_ids: Iterable[str]) -> None:
         """These requests are gone."""
         gone = tuple(request_ids)

@@ -197,5 +197,8 @@ def _crash_watch(run_dir: str | None, rank: int, tenant_of: TenantOf) -> CrashWa
 
 def _load(scheduler: Any, adapter: Adapter | None) -> EngineLoad:
     running, waiting = scheduler.get_request_counts()
-    ratios = adapter.load_ratios(waiting) if adapter is not None else None
-    return EngineLoad(running, waiting, scheduler.kv_cache_manager.usage, ratios)
+    usage = scheduler.kv_cache_manager.usage
+    if adapter is None:
+        return EngineLoad(running, waiting, usage)
+    ratios = adapter.load_ratios(waiting)
+    return EngineLoad(running, waiting, usage, ratios, adapter.program_stretch)

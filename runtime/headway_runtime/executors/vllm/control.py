@@ -125,7 +125,12 @@ class StepControl:
 
     def arriving(self, request: Any) -> None:
         """The engine is about to take in a request."""
-        self._watch_crashes(CrashWatch.arriving, request)
+        if self._watch.policy is None:
+            self._follow(time.monotonic_ns())
+        policy = self._watch.policy
+        if policy is not None and policy.mode is Mode.ACT:
+            # Else nobody is tried, and having been there twice would prove nothing.
+            self._watch_crashes(CrashWatch.arriving, request)
 
     def added(self, request: Any) -> None:
         """The engine has taken in a request."""

@@ -136,9 +136,10 @@ class CrashWatch:
     def given_up(self, requests: Iterable[Any]) -> None:
         """Clients want nothing more of these: where one met a stop string, that is its end."""
         for each in requests:
-            name = each.request_id
-            if name in self._on_trial and self._known[name].has_token and each.sampling_params.stop:
-                self._told_end(name, _ENDED_WELL[0])
+            known = self._known.get(each.request_id)
+            has_token = known is not None and known.has_token
+            if each.request_id in self._on_trial and has_token and each.sampling_params.stop:
+                self._told_end(each.request_id, _ENDED_WELL[0])
 
     def ended(self, request_ids: Iterable[str]) -> None:
         """These are gone."""
@@ -183,8 +184,9 @@ class CrashWatch:
     def _told_end(self, name: str, reason: str) -> None:
         """A suspect has ended; if it did so well, nothing is held against it any more."""
         self._on_trial.discard(name)
-        if reason in _ENDED_WELL:
-            suspects = cleared(self._told.suspects, self._known[name].fingerprint)
+        known = self._known.get(name)
+        if known is not None and reason in _ENDED_WELL:
+            suspects = cleared(self._told.suspects, known.fingerprint)
             self._told = self._told._replace(suspects=suspects)
             self._suspects.write(self._told)
 

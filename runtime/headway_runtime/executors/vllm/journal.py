@@ -194,7 +194,7 @@ class Journal:
     def _write_load(self, load: EngineLoad) -> None:
         if self._writer is not None:
             sample = self._gpu_sample
-            ratios = (NOT_TOLD, NOT_TOLD) if load.ratios is None else map(ppm, load.ratios)
+            offered, overhead = load.ratios or (None, None)
             self._writer.write_load(
                 Load(
                     time.time_ns(),
@@ -204,7 +204,9 @@ class Journal:
                     sample.utilisation_ppm,
                     sample.memory_bandwidth_ppm,
                     sample.sampled_ns,
-                    *ratios,
+                    _told(offered),
+                    _told(overhead),
+                    _told(load.program_stretch),
                 )
             )
 
@@ -215,3 +217,7 @@ class Journal:
     def _write_header(self) -> None:
         if self._writer is not None:
             self._writer.write_header(self._header)
+
+
+def _told(ratio: float | None) -> int:
+    return NOT_TOLD if ratio is None else ppm(ratio)

@@ -46,12 +46,15 @@ class EngineLoad:
         waiting: requests waiting.
         kv_usage: share of KV blocks in use, 0 to 1.
         ratios: what is offered to it; None where that cannot be told.
+        program_stretch: mean time of programs over the time since their calls were first served;
+            None before one has ended.
     """
 
     running: int
     waiting: int
     kv_usage: float = 0.0
     ratios: LoadRatios | None = None
+    program_stretch: float | None = None
 
 
 @dataclass(frozen=True)

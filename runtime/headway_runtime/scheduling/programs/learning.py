@@ -90,12 +90,14 @@ class PriorityLearning:
     Attributes:
         weights: what is used where nothing is on trial.
         rounds: rounds that were decided.
+        programs: programs that have ended.
         mean_stretch: of programs that ended: time from arrival to end of their requests over the
             time since each was first served. The error that is learnt to be less; 1 is least.
     """
 
     def __init__(self, declared: PriorityCoefficients | None = None, seed: int = 0) -> None:
         self.mean_stretch = 1.0
+        self.programs = 0
         self.rounds = 0
         self._declared = declared or PriorityCoefficients()
         self._random = seed
@@ -133,7 +135,9 @@ class PriorityLearning:
             there_s: time from arrival to end, summed over its requests.
             served_s: time since each was first served, likewise; more than 0.
         """
-        self.mean_stretch += (there_s / served_s - self.mean_stretch) / MEAN_OVER_PROGRAMS
+        self.programs += 1
+        share = 1 / min(self.programs, MEAN_OVER_PROGRAMS)
+        self.mean_stretch += (there_s / served_s - self.mean_stretch) * share
         if side // 2 != self._trial_number:
             return
         fares = self._trial.fares
