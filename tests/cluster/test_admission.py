@@ -69,6 +69,7 @@ def test_defaults_are_visible_on_the_stored_object(operator: Cluster) -> None:
         "targetLoadPercent": 80,
         "forecastSeconds": 60,
         "stabilizationSeconds": 300,
+        "priority": 0,
     }
     assert spec["router"] == {
         "enabled": False,
