@@ -76,6 +76,7 @@ def test_defaults_are_visible_on_the_stored_object(operator: Cluster) -> None:
             "maxHeldMebibytes": 64,
             "holdSeconds": 600,
         },
+        "priority": 0,
     }
     assert spec["router"] == {
         "enabled": False,
