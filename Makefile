@@ -89,7 +89,7 @@ bench-planner: environment ## what planning costs beside a real vLLM scheduler, 
 
 TRACES ?= $(HOME)/traces
 .PHONY: bench-autoscale
-bench-autoscale: environment ## replicas by token load against HPAs, simulated, up to 1,000 pods, into docs/results/autoscale.json: TRACES=DIR (30 minutes)
+bench-autoscale: environment ## replicas by token load against HPAs, simulated, up to 1,000 pods, into docs/results/autoscale.json: TRACES=DIR (some 12 minutes of one core)
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) -m tests.autoscale.autoscale docs/results/autoscale.json --traces $(TRACES) $(BENCH)
 
 .PHONY: generate

@@ -124,7 +124,8 @@ def write(file: Path, folder: Path, found: Found, seeds: int, took: Mapping[str,
         "seen": seen,
         "scaled": _cases(SCALED, folder, fluid),
     }
-    command = f'make bench-autoscale TRACES=DIR BENCH="--seeds {seeds}"'
+    chosen = f" --stepwise {' '.join(stepwise)}" if len(stepwise) < len(HELD_OUT) else ""
+    command = f'make bench-autoscale TRACES=DIR BENCH="--seeds {seeds}{chosen}"'
     with contextlib.redirect_stdout(io.StringIO()):
         results.write(file, command, {}, figures)
     file.with_suffix(".md").write_text(page(figures))

@@ -10,7 +10,8 @@ from tests.autoscale.arms import CLAIRVOYANT, HEADWAY
 _EVERY_MINUTES = 4
 _HEAD = (
     "Written by `make bench-autoscale`; [README.md](README.md) says how it is made. The best HPA "
-    "of a trace is **bold**. No rule and no number was chosen by how the first ones came out."
+    "of a trace is **bold**. The first ones are parts of traces that no number was chosen by; one "
+    "rule was given up for azure-code-later."
 )
 
 
