@@ -43,8 +43,13 @@ def scaled(chat: Service) -> Iterator[Service]:
 
 
 def told(service: Service, reason: str) -> list[str]:
+    """What events with this reason say of the service; others in its namespace scale too."""
     events = service.cluster.list("events", service.namespace)
-    return [each["message"] for each in events if each["reason"] == reason]
+    return [
+        each["message"]
+        for each in events
+        if (each["reason"], each["involvedObject"]["name"]) == (reason, service.name)
+    ]
 
 
 def test_replicas_are_in_one_hand_only(scaled: Service) -> None:
