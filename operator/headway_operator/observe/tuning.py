@@ -34,8 +34,8 @@ class Streaks:
 
     Attributes:
         tpot_missed: a class was over its TPOT target.
-        tpot_room: TPOT targets left room for a larger token budget, and more work was there to be
-            taken on.
+        tpot_room: TPOT targets left room for a larger token budget, and it was of use or did no
+            harm.
         ttft_missed: a class was over its TTFT target while requests waited for a slot.
         out_of_reach: a class was over its TPOT target, and nothing was left to lower for it.
     """

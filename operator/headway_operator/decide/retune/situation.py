@@ -114,7 +114,8 @@ def safe_budget(signals: Signals) -> float:
 def counted(streaks: Streaks, point: OperatingPoint, signals: Signals, bounds: Bounds) -> Streaks:
     """The streaks after another tick."""
     is_safe = safe_budget(signals) > bounds.token_budget(point)
-    room = budget_room(signals) and (demand(point, signals, bounds) or is_safe)
+    worthwhile = signals.planned or demand(point, signals, bounds) or is_safe
+    room = budget_room(signals) and worthwhile
     starved = ttft_missed(signals) and signals.waiting > 0 and slots_taken(signals)
     return Streaks(
         tpot_missed=streak_after(streaks.tpot_missed, holds=tpot_missed(signals)),

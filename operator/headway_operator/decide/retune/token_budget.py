@@ -73,10 +73,10 @@ def _lowered(
 
 
 def _raised(point: OperatingPoint, signals: Signals, worst: Worst, bounds: Bounds) -> Change | None:
-    factor = MOST_UP_PLANNED if signals.planned else MOST_UP
-    if worst.ratio > 0 and not signals.planned:
-        # Steps grow at most in proportion to their tokens, so this cannot pass the aim.
-        factor = min(factor, AIM / worst.ratio)
+    if signals.planned:
+        return _scaled(point, MOST_UP_PLANNED, bounds, Reason.TPOT_KEPT, tpot_message(worst))
+    # Steps grow at most in proportion to their tokens, so this cannot pass the aim.
+    factor = min(MOST_UP, AIM / worst.ratio) if worst.ratio > 0 else MOST_UP
     if not demand(point, signals, bounds):
         factor = min(factor, safe_budget(signals) / bounds.token_budget(point))
     return _scaled(point, factor, bounds, Reason.TPOT_KEPT, tpot_message(worst))

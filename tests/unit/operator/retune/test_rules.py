@@ -112,9 +112,21 @@ def test_budget_comes_back_while_there_is_work_and_tpot_has_room(
 def test_where_steps_are_planned_a_target_that_is_kept_is_room(
     tpot: Any, planned: Any, after: Any
 ) -> None:
-    busy = Situation(tpot=tpot, waiting=3, planned=planned)
-    found = change(What.TOKEN_BUDGET, settled(token_budget=1000), busy)
+    # Also without a queue or full steps: a budget that nobody needs does no harm there.
+    situation = Situation(tpot=tpot, waiting=0 if planned else 3, planned=planned)
+    found = change(What.TOKEN_BUDGET, settled(token_budget=1000), situation)
     assert (None if found is None else found.after) == after
+
+
+def test_where_steps_are_planned_the_budget_comes_back_after_half_a_minute() -> None:
+    tuning = Tuning(OperatingPoint(theta_ppm=300_000, token_budget=64))
+    seen = []
+    for _ in range(20):
+        tuning = tick(tuning, Situation(tpot=0.97, tokens_per_step=20, planned=True)).tuning
+        seen.append(tuning.point.token_budget)
+    assert seen[:5] == [64] * 5
+    assert seen[5:7] == [96, 144]
+    assert seen[-1] is None
 
 
 def test_one_engine_that_does_not_plan_its_steps_leaves_no_room_near_the_target() -> None:
