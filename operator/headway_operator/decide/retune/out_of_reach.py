@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headway_operator.decide.retune.bounds import Bounds
 from headway_operator.decide.retune.change import Change, What
 from headway_operator.decide.retune.signals import Signals
-from headway_operator.decide.retune.situation import tpot_message, tpot_missed
+from headway_operator.decide.retune.situation import budget_missed, tpot_message
 from headway_operator.observe.tuning import OperatingPoint
 
 TICKS_OUT_OF_REACH = 6
@@ -20,7 +20,7 @@ def has_nothing_left(point: OperatingPoint, signals: Signals, changes: Sequence[
         point.max_batch_size is None or signals.batch_lowered
     )
     moves = any(change.what is not What.THETA for change in changes)
-    return tpot_missed(signals) and is_followed and not moves
+    return budget_missed(signals) and is_followed and not moves
 
 
 def out_of_reach_message(point: OperatingPoint, signals: Signals, bounds: Bounds) -> str:

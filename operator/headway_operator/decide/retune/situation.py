@@ -11,6 +11,10 @@ MISSED = 1.0
 ROOM = 0.9
 """Between these ratios of TPOT to its target nothing moves, unless engines plan their steps."""
 
+NEARLY_KEPT = 1.05
+"""Up to this ratio an engine that plans its steps is left to it: what it misses by so little, it
+misses by less with a larger token budget."""
+
 AIM = 0.95
 """Where a change is meant to bring the worst TPOT: to where nothing moves."""
 
@@ -45,10 +49,16 @@ def budget_room(signals: Signals) -> bool:
     """Whether TPOT leaves room for a larger token budget.
 
     An engine that plans its steps spends all the time that a target leaves, so that its TPOT is
-    never far below: there, a target that is kept is room enough. More running requests are another
-    thing: each makes every step longer, whatever is planned.
+    never far below: there, a target that is nearly kept is room enough. More running requests are
+    another thing: each makes every step longer, whatever is planned.
     """
-    return _tpot_within(MISSED if signals.planned else ROOM, signals)
+    return _tpot_within(NEARLY_KEPT if signals.planned else ROOM, signals)
+
+
+def budget_missed(signals: Signals) -> bool:
+    """Whether TPOT is missed by so much that a smaller token budget is the answer."""
+    most = NEARLY_KEPT if signals.planned else MISSED
+    return signals.tpot is not None and signals.tpot.ratio > most
 
 
 def _tpot_within(ratio: float, signals: Signals) -> bool:

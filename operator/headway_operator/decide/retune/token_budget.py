@@ -4,7 +4,8 @@ A request that decodes gets one token a step, so TPOT is the length of steps, an
 budget bounds: too large, and tokens come late; too small, and throughput is given away. It follows
 the worst TPOT of any class, where 1.0 is exactly on target: down above 1.0, up below 0.9, and
 otherwise it stays. An engine that plans its steps keeps targets by itself, spending all the time
-that they leave; there the budget is a net for when it does not, and goes up whenever they are kept.
+that they leave; there the budget is a net for when it does not, and goes up whenever they are
+nearly kept.
 
 With little to do, TPOT says nothing of what full steps would do to it. What was learned under load
 then stays, unless full steps would be short enough by any measure, as after a target was loosened.
@@ -18,10 +19,10 @@ from headway_operator.decide.retune.class_ratios import Worst
 from headway_operator.decide.retune.signals import Signals
 from headway_operator.decide.retune.situation import (
     AIM,
+    budget_missed,
     demand,
     safe_budget,
     tpot_message,
-    tpot_missed,
 )
 from headway_operator.decide.retune.steps import below_cap, next_value
 from headway_operator.observe.tuning import OperatingPoint, Streaks
@@ -54,7 +55,7 @@ def decide_token_budget(
         return None
     if signals.tpot is None:
         return None if signals.tpot_traffic else _returned(point, bounds)
-    if tpot_missed(signals):
+    if budget_missed(signals):
         return _lowered(point, streaks, signals.tpot, bounds)
     if streaks.tpot_room >= TICKS_TO_RAISE:
         return _raised(point, signals, signals.tpot, bounds)

@@ -107,7 +107,7 @@ def test_budget_comes_back_while_there_is_work_and_tpot_has_room(
 
 @pytest.mark.parametrize(
     ("tpot", "planned", "after"),
-    [(0.95, False, None), (0.95, True, 1500), (1.0, True, 1500), (1.01, True, 884)],
+    [(0.95, False, None), (0.95, True, 1500), (1.04, True, 1500), (1.06, True, 803)],
 )
 def test_where_steps_are_planned_a_target_that_is_kept_is_room(
     tpot: Any, planned: Any, after: Any
