@@ -10,6 +10,7 @@ FAULTS = {
     "quota": "a ResourceQuota that is used up",
     "crash_loop": "an engine that crashes again and again, and a fix",
     "pod_killed_under_load": "a pod killed under load",
+    "pod_killed_behind_the_router": "a pod killed under load, behind the router",
     "host_out_of_memory": "memory limit exceeded",
     "engine_out_of_memory": "the engine has too little memory for its KV cache at start",
     "cache_beyond_the_limit": "a KV cache beyond the memory limit: less of it, until it fits",

@@ -107,7 +107,7 @@ def put_right(service: Service, pods: int) -> Service:
     stored, declared = service.read(), spec_of_chat()
     kept = [stored["spec"]["model"], stored["spec"]["engine"]["args"]]
     wanted = [declared["spec"]["model"], declared["spec"]["engine"]["args"]]
-    if kept != wanted or not is_settled(stored):
+    if kept != wanted or stored["spec"]["router"]["enabled"] or not is_settled(stored):
         text = yaml.safe_dump(declared)
         service.cluster.kubectl("replace", "-f", "-", "-n", service.namespace, stdin=text)
     if stored["spec"]["replicas"] != pods:
@@ -122,7 +122,7 @@ def wait_settled(service: Service, pods: int = 1, timeout_s: float = 400) -> Non
     Raises:
         TimeoutError: it was not.
     """
-    selector = f"headway.dev/service={service.name}"
+    selector = f"headway.dev/service={service.name},app.kubernetes.io/component=engine"
     wait_until(
         lambda: (service.read(), len(service.cluster.list("pods", service.namespace, selector))),
         lambda seen: is_settled(seen[0]) and seen[1] == pods,

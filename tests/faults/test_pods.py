@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import urllib.error
 import urllib.request
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from tests.e2e.service import Service, identity, pod_metrics, total
 from tests.faults import poison
 from tests.faults.changing import set_arguments
 from tests.faults.conftest import MODEL, RecordFault, wait_settled
+from tests.faults.recorder import Fault
+from tests.faults.routing import routed, wait_unlisted
 
 pytestmark = pytest.mark.cluster
 
@@ -23,16 +26,13 @@ METRICS_PORT = 8901
 def test_pod_killed_under_load(pair: Service, record: RecordFault) -> None:
     """A pod killed under load.
 
-    Two pods; every half a second a request for 32 tokens, so that some always run. The engine
-    process of one of them is killed with SIGKILL, as the kernel kills. Nothing is repaired by hand.
+    Two pods without a router; every half a second a request for 32 tokens, so that some always run.
+    The engine process of one of them is killed with SIGKILL, as the kernel kills. Nothing is
+    repaired by hand.
     """
-    with record(pair, period_s=0.5, max_tokens=32) as fault:
+    with record(pair, **BUSY) as fault:
         fault.watch_for(6)
-        victim = pair.pods()[0]
-        statuses = victim["status"]["containerStatuses"]
-        (engine,) = (each for each in statuses if each["name"] == "engine")
-        fault.cause("SIGKILL for the EngineCore process of one pod")
-        assert faults.kill_children(engine["containerID"], "EngineCore") == 1
+        kill_engine(pair.pods()[0], fault)
         fault.shown(pair, "Ready", "False", "EngineCrashed")
         fault.recovered(pair, pods=2)
     recording = fault.recording
@@ -42,6 +42,35 @@ def test_pod_killed_under_load(pair: Service, record: RecordFault) -> None:
     after = [each.error for each in recording.requests if each.offered_s > back_s]
     assert [error for error in after if error] == []
     assert fault.seen("event", "Warning EngineCrashed")
+
+
+def test_pod_killed_behind_the_router(pair: Service, record: RecordFault) -> None:
+    """A pod killed under load, behind the router.
+
+    The same with spec.router.enabled, so that clients reach the two pods through vllm-router. Its
+    list is looked at fifty times a second.
+    """
+    with routed(pair), record(pair, **BUSY) as fault:
+        fault.watch_for(6)
+        victim = pair.pods()[0]
+        kill_engine(victim, fault)
+        wait_unlisted(pair, victim)
+        fault.unlisted("the killed pod is off the router's list")
+        fault.shown(pair, "Ready", "False", "EngineCrashed")
+        fault.recovered(pair, pods=2)
+    assert fault.recording.failed_before_they_began() == []
+    assert fault.seen("event", "Warning EngineCrashed")
+
+
+BUSY: Any = {"period_s": 0.5, "max_tokens": 32}
+
+
+def kill_engine(pod: dict[str, Any], fault: Fault) -> None:
+    """SIGKILL for the process that computes."""
+    statuses = pod["status"]["containerStatuses"]
+    (engine,) = (each for each in statuses if each["name"] == "engine")
+    fault.cause("SIGKILL for the EngineCore process of one pod")
+    assert faults.kill_children(engine["containerID"], "EngineCore") == 1
 
 
 def test_poison_request(chat: Service, record: RecordFault) -> None:
