@@ -39,7 +39,7 @@ class Actor:
         remembered = self.memory.of(snapshot.service)
         remembered.published, remembered.tuning = plan.published, plan.tuning
         remembered.scaling, remembered.idleness = plan.scaling, plan.idleness
-        remembered.shortages = plan.shortages
+        remembered.shortages, remembered.told = plan.shortages, plan.told
         show_rung(*snapshot.service.key, plan.rung)
         for change in plan.changes:
             RETUNES.labels(what=change.what).inc()
