@@ -13,8 +13,7 @@ from tests.e2e import faults
 from tests.e2e.load import Load
 from tests.e2e.service import Service, identity, pod_metrics, total
 from tests.faults import poison
-from tests.faults.changing import set_arguments
-from tests.faults.conftest import MODEL, RecordFault, wait_settled
+from tests.faults.conftest import MODEL, RecordFault
 from tests.faults.recorder import Fault
 from tests.faults.routing import routed, wait_unlisted
 
@@ -106,15 +105,13 @@ def answer_to(url: str, body: bytes) -> str:
         return type(error).__name__
 
 
-def test_kv_cache_full(chat: Service, record: RecordFault, api_url: str) -> None:
+def test_kv_cache_full(few_blocks: Service, record: RecordFault, api_url: str) -> None:
     """A KV cache that is full.
 
     The engine has a KV cache of 12 blocks of 128 tokens. Ten clients each keep a request for 250
     tokens open for 30 s; the blocks of about four fit.
     """
-    change = [*chat.read()["spec"]["engine"]["args"], "--num-gpu-blocks-override=12"]
-    set_arguments(chat, change)
-    wait_settled(chat)
+    chat = few_blocks
     (before,) = chat.pods()
     name = before["metadata"]["name"]
     seen: list[dict[str, float]] = []
@@ -153,14 +150,13 @@ PROMISED = {
 }
 
 
-def test_kv_cache_full_and_missed(chat: Service, record: RecordFault) -> None:
+def test_kv_cache_full_and_missed(few_blocks: Service, record: RecordFault) -> None:
     """A KV cache that is full while a promise is missed.
 
     As above, but the clients are promised a first token within 200 ms, and another class sheds. The
     ladder of the service has no patience. The clients go when a step is taken.
     """
-    set_arguments(chat, [*chat.read()["spec"]["engine"]["args"], "--num-gpu-blocks-override=12"])
-    wait_settled(chat)
+    chat = few_blocks
     (before,) = chat.pods()
 
     async def flood() -> None:
