@@ -23,6 +23,7 @@ FAULTS = {
     "kv_cache_full": "a KV cache that is full",
     "kv_cache_full_and_missed": "a KV cache that is full while a promise is missed",
     "poison_request": "requests that are made to break the engine",
+    "request_kills_the_engine": "a request that kills the engine, and its quarantine",
     "rollout_without_a_spare_gpu": "a rollout without a spare GPU",
 }
 """By key: the name of the test without ``test_``."""

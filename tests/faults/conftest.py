@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,7 +111,11 @@ def chat(warm: Service) -> Service:
 @pytest.fixture
 def few_blocks(warm: Service) -> Service:
     """The same with a KV cache of 12 blocks of 128 tokens."""
-    return put_right(warm, pods=1, arguments=("--num-gpu-blocks-override=12",))
+
+    def change(document: dict[str, Any]) -> None:
+        document["spec"]["engine"]["args"].append("--num-gpu-blocks-override=12")
+
+    return put_right(warm, pods=1, change=change)
 
 
 @pytest.fixture
@@ -120,7 +124,9 @@ def pair(warm: Service) -> Service:
     return put_right(warm, pods=2)
 
 
-def put_right(service: Service, pods: int, arguments: Sequence[str] = ()) -> Service:
+def put_right(
+    service: Service, pods: int, change: Callable[[dict[str, Any]], None] | None = None
+) -> Service:
     """Whatever an earlier fault left, a service with that many pods and nothing amiss.
 
     A version that was repaired stays, since another one takes an engine's start.
@@ -128,12 +134,12 @@ def put_right(service: Service, pods: int, arguments: Sequence[str] = ()) -> Ser
     Args:
         service: the service.
         pods: how many it is to have.
-        arguments: of its engine, beside those of the warm service.
+        change: of the warm service's spec; of what is in it, the model and the engine's arguments
+            tell whether it is there already.
     """
     stack.lab("fake-gpus", str(GPUS))
-    stored, declared = service.read(), spec_of_chat()
+    stored, declared = service.read(), spec_of_chat(change)
     declared["spec"]["replicas"] = pods
-    declared["spec"]["engine"]["args"] += arguments
     kept = [stored["spec"]["model"], stored["spec"]["engine"]["args"]]
     wanted = [declared["spec"]["model"], declared["spec"]["engine"]["args"]]
     if kept != wanted or stored["spec"]["router"]["enabled"] or not is_settled(stored):

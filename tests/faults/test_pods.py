@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import urllib.error
-import urllib.request
 from typing import Any
 
 import pytest
@@ -83,26 +81,13 @@ def test_poison_request(chat: Service, record: RecordFault) -> None:
     with record(chat) as fault:
         fault.cause("the first of the requests is sent")
         for name, (path, body) in poison.requests(MODEL).items():
-            answers[name] = answer_to(f"http://{chat.cluster_ip()}{path}", body)
+            answers[name] = poison.answer_to(f"http://{chat.cluster_ip()}{path}", body)
             fault.did(f"{name}: {answers[name]}")
         fault.recovered(chat)
     (after,) = chat.pods()
     assert identity(after) == identity(before)
     assert fault.recording.failed() == []
     assert [name for name, answer in answers.items() if not answer.startswith("HTTP")] == []
-
-
-def answer_to(url: str, body: bytes) -> str:
-    """The status of what is answered, or what the client saw instead."""
-    request = urllib.request.Request(url, data=body, headers={"content-type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return f"HTTP {answer.status}"
-    except urllib.error.HTTPError as error:
-        with error:
-            return f"HTTP {error.code}"
-    except OSError as error:
-        return type(error).__name__
 
 
 def test_kv_cache_full(few_blocks: Service, record: RecordFault, api_url: str) -> None:
