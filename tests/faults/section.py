@@ -71,9 +71,10 @@ def _failures(recording: Recording) -> Iterator[str]:
         early = len(recording.failed_before_they_began())
         yield f"| of those that failed, before their first token | {early} |"
     caused_s = recording.marks.get("caused")
-    after = [] if caused_s is None else [each.offered_s - caused_s for each in failed]
-    if after:
-        yield f"| from the fault until the last was offered that failed | {max(after):.1f} s |"
+    if failed and caused_s is not None:
+        last_s = max(each.offered_s for each in failed) - caused_s
+        told = "none was offered after it" if last_s < 0 else f"{last_s:.1f} s"
+        yield f"| from the fault until the last was offered that failed | {told} |"
 
 
 def _shown(recording: Recording) -> str:

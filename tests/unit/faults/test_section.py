@@ -49,6 +49,12 @@ def test_those_that_failed_before_their_first_token_are_told_apart() -> None:
     assert "| from the fault until the last was offered that failed | 1.4 s |" in text
 
 
+def test_where_only_what_ran_already_failed_that_is_said() -> None:
+    found = recording()
+    found.marks["caused"] = 2.1
+    assert "until the last was offered that failed | none was offered after it |" in section(found)
+
+
 def test_where_first_tokens_were_not_noted_nothing_is_said_of_them() -> None:
     found = recording()
     found.requests = [Request(each.offered_s, each.ended_s, each.error) for each in found.requests]
