@@ -47,7 +47,7 @@ test-fast: environment ## unit and property tests only, under a minute
 	@$(PYTHON) -m pytest tests/unit
 
 .PHONY: test-faults
-test-faults: environment ## real faults and what becomes of requests, into docs/results/faults.md (45 minutes; FAULTS="tests/faults -k quota")
+test-faults: environment ## real faults and what becomes of requests, into docs/results/faults.md (an hour or more; FAULTS="tests/faults -k quota")
 	@$(LAB) build >/dev/null && $(LAB) engine >/dev/null
 	@$(if $(FAULTS),,rm -f docs/results/faults.json docs/results/faults.md)
 	@HEADWAY_FAULTS=docs/results/faults.json $(PYTHON) -m pytest $(or $(FAULTS),tests/faults) --durations=0

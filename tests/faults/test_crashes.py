@@ -85,15 +85,15 @@ def test_cache_beyond_the_limit(chat: Service, record: RecordFault) -> None:
     """A KV cache that is larger than the memory limit allows.
 
     A new version asks for a KV cache of 10 GiB in a container of 12 GiB, which the engine itself
-    takes some of: the kernel kills it while it starts. Nobody mends it: the operator gives it less,
-    and it serves. Later 1 GiB is asked for.
+    takes some of: vLLM refuses to start. Nobody mends it: the operator gives it less, and it
+    serves. Later 1 GiB is asked for.
     """
     with record(chat) as fault:
         fault.cause("VLLM_CPU_KVCACHE_SPACE is 10 GiB, engine.resources.limits.memory 12Gi")
         chat.patch({"spec": {"engine": {"env": with_cache(chat, "10"), "resources": LARGE}}})
         chat.wait_for("Degraded", "True", timeout_s=360, reason="SmallerMemory")
         message = fault.shown(chat, "Degraded", "True", "SmallerMemory")
-        assert message.startswith("OOMKilled: ")
+        assert message.startswith("EngineOutOfMemory: ")
         chat.wait_for("Ready", "True", timeout_s=360)
         (pod,) = wait_until(chat.pods, lambda pods: len(pods) == 1, timeout_s=120, what="one pod")
         env = pod["spec"]["containers"][0]["env"]

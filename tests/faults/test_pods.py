@@ -147,6 +147,7 @@ def test_kv_cache_full_and_missed(few_blocks: Service, record: RecordFault) -> N
     async def flood() -> None:
         async with Load(f"http://{chat.cluster_ip()}", MODEL, streams=10, max_tokens=250):
             await asyncio.to_thread(chat.wait_for, "Degraded", "True", timeout_s=120)
+            fault.recording.marks["shown"] = fault.now_s()
 
     with chat.changed(PROMISED), record(chat) as fault:
         fault.cause("ten clients begin")
