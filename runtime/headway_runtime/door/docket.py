@@ -120,9 +120,10 @@ class Trials:
 
     async def _take(self) -> None:
         await self._one.acquire()
+        is_taken = False
         try:
-            while self._of_all is not None and not self._of_all.take():
+            while not (is_taken := self._of_all is None or self._of_all.take()):  # noqa: ASYNC110
                 await asyncio.sleep(ASK_AGAIN_S)
-        except BaseException:
-            self._one.release()
-            raise
+        finally:
+            if not is_taken:
+                self._one.release()
