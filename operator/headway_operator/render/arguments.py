@@ -10,16 +10,21 @@ from headway_operator.render.names import HTTP_PORT, LIBRARY_DIR
 SCHEDULER_CLASS = "headway_runtime.executors.vllm.plugin.HeadwayScheduler"
 DOOR_CLASS = "headway_runtime.door.middleware.Door"
 
-# The shell is there only to prepend to the image's own PYTHONPATH, which a pod's spec cannot read.
+# A shell sets it: a pod's spec cannot read the image's own PYTHONPATH, to which it is prepended.
 _ENVIRONMENT = f"PYTHONPATH={LIBRARY_DIR}/lib${{PYTHONPATH:+:$PYTHONPATH}}"
 _ONE_API_SERVER = "vllm.entrypoints.openai.api_server"
 _SEVERAL_API_SERVERS = "headway_runtime.executors.vllm.serve"
 
 
+def engine_program(spec: InferenceServiceSpec) -> str:
+    """The Python module that is run: only vLLM's own command line starts several API servers."""
+    return _ONE_API_SERVER if api_servers(spec.engine) == 1 else _SEVERAL_API_SERVERS
+
+
 def engine_command(spec: InferenceServiceSpec) -> list[str]:
-    """What the arguments are given to: only vLLM's own command line starts several API servers."""
-    program = _ONE_API_SERVER if api_servers(spec.engine) == 1 else _SEVERAL_API_SERVERS
-    return ["sh", "-c", f'{_ENVIRONMENT} exec python3 -m {program} "$@"', "headway"]
+    """What the engine's arguments are given to."""
+    start = f'{_ENVIRONMENT} exec python3 -m {engine_program(spec)} "$@"'
+    return ["sh", "-c", start, "headway"]
 
 
 def engine_arguments(service: str, spec: InferenceServiceSpec) -> list[str]:

@@ -30,8 +30,9 @@ def _tell_version(command: ModuleType) -> None:
         importlib.metadata.version("vllm")
     except importlib.metadata.PackageNotFoundError:
         version = getattr(import_module("vllm"), "__version__", "unknown")
-        metadata = SimpleNamespace(version=lambda _: version)
-        setattr(command, "importlib", SimpleNamespace(metadata=metadata))  # noqa: B010
+        told = {**vars(importlib.metadata), "version": lambda _: version}
+        seen = {**vars(importlib), "metadata": SimpleNamespace(**told)}
+        setattr(command, "importlib", SimpleNamespace(**seen))  # noqa: B010
 
 
 # vLLM's processes import the program that started them once more.
