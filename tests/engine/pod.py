@@ -96,13 +96,14 @@ class Pod:
         spec["engine"]["args"] += self.flags
         service = InferenceServiceSpec.model_validate(spec)
         model = Paths.from_environment(os.environ).models / MODEL_NAME
-        here = ["--model", str(model), "--host", "127.0.0.1", "--port", str(self.ports[0])]
+        _, _, *arguments = engine_arguments("chat", service)
+        here = ["--model", str(model), *arguments, "--host", "127.0.0.1"]
         libraries = [self.folder / "lib", *self.libraries]
         self._engine = spawn(
             [
                 *(sys.executable, "-m", engine_program(service)),
-                *engine_arguments("chat", service),
                 *here,
+                *("--port", str(self.ports[0])),
             ],
             self.folder / "engine.log",
             {

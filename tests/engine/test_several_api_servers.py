@@ -1,4 +1,4 @@
-"""What the door decides holds over all API servers of a real engine, and so do metrics and drain.
+"""What the door decides holds over all API servers of a real engine; so do metrics, and its end.
 
 The last test stops the engine that these tests share.
 """
@@ -6,12 +6,10 @@ The last test stops the engine that these tests share.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
@@ -152,15 +150,12 @@ def test_what_is_under_way_is_finished_before_the_engine_ends(
     pod: Pod, threads: ThreadPoolExecutor
 ) -> None:
     pod.push(policy())
-    calls = [threads.submit(pod.ask, {**RUNS_LONG, "prompt": [8, each]}, BY_FEW) for each in (1, 2)]
-    until_running(pod, 2)
-    drain = pod.folder / "lib" / "headway_runtime" / "drain.py"
-    options = ["--run-dir", str(pod.run_dir), "--timeout", "120"]
-    subprocess.run([sys.executable, "-I", str(drain), *options], check=True)
-    assert all(each.done() for each in wait(calls, timeout=10).done)
-    answers: list[Answer] = [each.result() for each in calls]
-    assert [each.document["usage"]["completion_tokens"] for each in answers] == [700, 700]
-    assert pod.told(2, "/readyz").status == 503
+    before = answered(pod)
+    calls = [threads.submit(pod.ask, asked(20, 150), BY_FEW) for _ in range(4)]
+    until_running(pod, 4)
     pod.terminate()
+    answers: list[Answer] = [each.result() for each in calls]
+    assert [each.document["usage"]["completion_tokens"] for each in answers] == [150] * 4
+    assert by_server(pod, before) == SERVERS
     assert pod.exit_code == 0
     assert read_under_way(pod.run_dir / under_way_file.file_name(0)) == ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway_operator.api.engine import Engine
 from headway_operator.api.labels import (
     ENGINE,
     INSTALL,
@@ -14,7 +13,6 @@ from headway_operator.api.labels import (
     SIDECAR,
 )
 from headway_operator.api.spec import InferenceServiceSpec
-from headway_operator.render.api_servers import api_servers
 from headway_operator.render.arguments import (
     engine_arguments,
     engine_command,
@@ -112,7 +110,7 @@ def engine_container(service: str, spec: InferenceServiceSpec) -> dict[str, Any]
         "command": engine_command(spec),
         "args": engine_arguments(service, spec),
         "env": engine_environment(spec),
-        "lifecycle": {"preStop": {"exec": {"command": _drain_command(engine)}}},
+        "lifecycle": {"preStop": {"exec": {"command": _drain_command(engine.drain_seconds)}}},
         "ports": [_port("http", HTTP_PORT)],
         "resources": engine.resources.to_kubernetes() if engine.resources else None,
         "securityContext": container_security_context(read_only_root=False),
@@ -123,12 +121,8 @@ def engine_container(service: str, spec: InferenceServiceSpec) -> dict[str, Any]
     return present(container)
 
 
-def _drain_command(engine: Engine) -> list[str]:
-    # With several API servers vLLM cuts off what is under way when it is told to stop, and only
-    # then waits: so the time it has for that comes before.
-    several = api_servers(engine) > 1
-    seconds = engine.drain_seconds + (engine.shutdown_timeout_seconds if several else 0)
-    options = ["--run-dir", RUN_DIR, "--timeout", str(seconds)]
+def _drain_command(timeout_seconds: int) -> list[str]:
+    options = ["--run-dir", RUN_DIR, "--timeout", str(timeout_seconds)]
     return ["python3", "-I", f"{_INSTALLED}/drain.py", *options]
 
 

@@ -9,7 +9,6 @@ import pytest
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.render.api_servers import MOST_API_SERVERS, api_servers
 from headway_operator.render.arguments import engine_arguments, engine_command
-from headway_operator.render.containers import engine_container
 from tests.unit.operator.samples import spec
 
 ONE, SEVERAL = "vllm.entrypoints.openai.api_server", "headway_runtime.executors.vllm.serve"
@@ -144,11 +143,3 @@ def test_several_are_started_by_vllms_own_command() -> None:
     alone = parsed(resources=limited(cpu="2"))
     assert "--api-server-count" not in engine_arguments("demo", alone)
     assert ONE in engine_command(alone)[2]
-
-
-def test_several_have_the_time_of_their_shutdown_before_it() -> None:
-    times = {"drainSeconds": 60, "shutdownTimeoutSeconds": 20}
-    for cpu, expected in (("2", "60"), ("3", "80")):
-        service = parsed(resources=limited(cpu=cpu), **times)
-        hook = engine_container("demo", service)["lifecycle"]["preStop"]["exec"]["command"]
-        assert hook[-2:] == ["--timeout", expected]

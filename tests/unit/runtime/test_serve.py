@@ -31,6 +31,7 @@ def started(directory: Path, *arguments: str) -> list[str]:
         (directory / package / "__init__.py").touch()
     (directory / "vllm" / "__init__.py").write_text('__version__ = "0.32.0"\n')
     (directory / "vllm" / "entrypoints" / "cli" / "main.py").write_text(COMMAND)
+    (directory / "vllm" / "entrypoints" / "cli" / "serve.py").touch()
     path = f"{directory}:{REPOSITORY / 'runtime'}"
     done = subprocess.run(
         # Without what is installed here: that has a vLLM too.

@@ -12,11 +12,14 @@ import sys
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
 
+from headway_runtime.executors.vllm.several_api_servers import tend
+
 
 def main() -> None:
     """Serve; the arguments are those of ``vllm serve``."""
     command = import_module("vllm.entrypoints.cli.main")
     _tell_version(command)
+    tend(import_module("vllm.entrypoints.cli.serve"))
     sys.argv[1:1] = ["serve"]
     command.main()
 
