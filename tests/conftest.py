@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from tests.cluster.lab.paths import Paths
 from tests.e2e import stack
+from tests.e2e.aftermath import aftermath
 from tests.e2e.kube import Cluster
 
 # How long an example takes says more of what else the machine does than of what is tested. A run
@@ -39,3 +40,15 @@ def operator(cluster: Cluster) -> Cluster:
     _, images = stack.bring_up()
     stack.install_chart(cluster, images)
     return cluster
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to a failed test what its cluster looks like then."""
+    report = yield
+    cluster = getattr(item, "funcargs", {}).get("cluster")
+    if report.failed and cluster is not None:
+        report.sections.append(("cluster", aftermath(cluster)))
+    return report

@@ -52,3 +52,12 @@ def show_rung(namespace: str, service: str, rung: int) -> None:
         return
     with contextlib.suppress(KeyError):
         DEGRADATION.remove(namespace, service)
+
+
+def show_gpus(quota: int | None, running: int, wanted: int) -> None:
+    """Show how far the GPUs go that services share; nothing without a quota to speak of."""
+    if quota is None:
+        GPUS.clear()
+        return
+    for what, gpus in (("quota", quota), ("running", running), ("wanted", wanted)):
+        GPUS.labels(what=what).set(gpus)

@@ -70,10 +70,17 @@ class Service:
         """The pods of its router that are not being deleted."""
         return self._pods_of("router")
 
+    def has_pods(self) -> bool:
+        """Whether there is any pod of its engines, also one that is still being deleted."""
+        return bool(self._all_pods_of("engine"))
+
     def _pods_of(self, component: str) -> list[dict[str, Any]]:
-        selector = f"headway.dev/service={self.name},app.kubernetes.io/component={component}"
-        found = self.cluster.list("pods", self.namespace, selector)
+        found = self._all_pods_of(component)
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def _all_pods_of(self, component: str) -> list[dict[str, Any]]:
+        selector = f"headway.dev/service={self.name},app.kubernetes.io/component={component}"
+        return self.cluster.list("pods", self.namespace, selector)
 
     def pod_ready(self) -> str:
         """Status of the Ready condition of its only pod."""
@@ -91,6 +98,14 @@ class Service:
     def condition(self, kind: str) -> dict[str, Any]:
         """A condition, or an Unknown one while it is not there."""
         return condition_of(self.read(), kind)
+
+    def told(self, reason: str) -> list[str]:
+        """What events with this reason say of it; others in its namespace have events too."""
+        return [
+            each["message"]
+            for each in self.cluster.list("events", self.namespace)
+            if (each["reason"], each["involvedObject"]["name"]) == (reason, self.name)
+        ]
 
     def cluster_ip(self) -> str:
         """Address of its Service."""

@@ -29,11 +29,6 @@ def points_to(service: Service) -> str:
     return str(found["spec"]["selector"][COMPONENT])
 
 
-def told(service: Service, reason: str) -> list[str]:
-    events = service.cluster.list("events", service.namespace)
-    return [each["message"] for each in events if each["reason"] == reason]
-
-
 def container_of(pod: dict[str, object], name: str) -> str:
     status = pod["status"]
     assert isinstance(status, dict)
@@ -77,7 +72,7 @@ def test_requests_go_through_the_router_once_it_is_ready(routed: Service) -> Non
     assert "Paris" in patiently(
         lambda: ask(base_url(routed), MODEL, "What is the capital of France?")
     )
-    assert told(routed, "RouterInUse")
+    assert routed.told("RouterInUse")
 
 
 def test_a_killed_engine_costs_no_request_that_had_not_begun(routed: Service, api_url: str) -> None:

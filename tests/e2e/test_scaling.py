@@ -42,16 +42,6 @@ def scaled(chat: Service) -> Iterator[Service]:
         chat.wait_for("Ready", "True", timeout_s=120)
 
 
-def told(service: Service, reason: str) -> list[str]:
-    """What events with this reason say of the service; others in its namespace scale too."""
-    events = service.cluster.list("events", service.namespace)
-    return [
-        each["message"]
-        for each in events
-        if (each["reason"], each["involvedObject"]["name"]) == (reason, service.name)
-    ]
-
-
 def test_replicas_are_in_one_hand_only(scaled: Service) -> None:
     with pytest.raises(KubectlError, match=r"set scaling\.minReplicas and scaling\.maxReplicas"):
         scaled.patch({"spec": {"replicas": 5}})
@@ -82,10 +72,8 @@ def test_pods_come_with_work_and_go_without_and_no_request_is_lost(scaled: Servi
 
     loads = asyncio.run(load_and_leave())
     assert [load.failed() for load in loads] == [[], []]
-    (grown,) = wait_until(lambda: told(scaled, "ScaledUp"), bool, timeout_s=30, what="ScaledUp")
+    (grown,) = wait_until(lambda: scaled.told("ScaledUp"), bool, timeout_s=30, what="ScaledUp")
     assert grown.startswith("Replicas 1 -> 2: ")
     assert "engine-seconds of work a second" in grown
-    (shrunk,) = wait_until(
-        lambda: told(scaled, "ScaledDown"), bool, timeout_s=30, what="ScaledDown"
-    )
+    (shrunk,) = wait_until(lambda: scaled.told("ScaledDown"), bool, timeout_s=30, what="ScaledDown")
     assert shrunk.startswith(f"Replicas 2 -> 1: No more needed for {SOON_SECONDS} s")

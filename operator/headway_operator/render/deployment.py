@@ -14,6 +14,7 @@ from headway_operator.render.containers import (
 )
 from headway_operator.render.hashing import content_hash, present
 from headway_operator.render.names import object_labels, selector_labels
+from headway_operator.render.rollout import rolled_out
 from headway_operator.render.security import pod_security_context
 from headway_operator.render.volumes import pod_volumes
 
@@ -24,8 +25,6 @@ _SCRAPED = {
 }
 """For a Prometheus that finds its targets by annotations; a user's own go before them."""
 
-_REVISIONS_KEPT = 3
-_SPARE_FIRST = {"maxSurge": 1, "maxUnavailable": 0}
 _STOP_MARGIN_SECONDS = 10
 """Time for what is neither drain nor vLLM's own shutdown."""
 
@@ -65,15 +64,13 @@ def deployment_spec(
         template: of its pods.
         in_place: an old pod makes room for the new one before that is there.
     """
-    surge = {"maxSurge": 0, "maxUnavailable": 1} if in_place else _SPARE_FIRST
-    return {
-        "replicas": spec.replicas,
-        "revisionHistoryLimit": _REVISIONS_KEPT,
-        "progressDeadlineSeconds": spec.engine.startup_timeout_seconds,
-        "selector": {"matchLabels": selector_labels(service)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": surge},
-        "template": template,
-    }
+    return rolled_out(
+        template,
+        spec.replicas,
+        selector_labels(service),
+        spec.engine.startup_timeout_seconds,
+        in_place=in_place,
+    )
 
 
 def _pod_spec(

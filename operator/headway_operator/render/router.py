@@ -15,6 +15,7 @@ from headway_operator.api.labels import (
 from headway_operator.api.spec import InferenceServiceSpec
 from headway_operator.render.hashing import content_hash, present
 from headway_operator.render.names import HTTP_PORT, object_labels, selector_labels
+from headway_operator.render.rollout import rolled_out
 from headway_operator.render.router_arguments import ROUTER_COMMAND, router_arguments
 from headway_operator.render.security import container_security_context, pod_security_context
 from headway_operator.render.volumes import mount
@@ -62,17 +63,8 @@ def tool_deployment_spec(
     service: str, component: str, replicas: int, template: dict[str, Any]
 ) -> dict[str, Any]:
     """The Deployment's spec of what stands in front of engines."""
-    return {
-        "replicas": replicas,
-        "revisionHistoryLimit": 3,
-        "progressDeadlineSeconds": _PROGRESS_DEADLINE_SECONDS,
-        "selector": {"matchLabels": selector_labels(service, component)},
-        "strategy": {
-            "type": "RollingUpdate",
-            "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
-        },
-        "template": template,
-    }
+    selector = selector_labels(service, component)
+    return rolled_out(template, replicas, selector, _PROGRESS_DEADLINE_SECONDS)
 
 
 def _pod_spec(

@@ -18,9 +18,9 @@ from headway_operator.act.lease import Leadership
 from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.decide import decide
 from headway_operator.environment import Environment, EnvironmentVariableError
-from headway_operator.main import Operator
 from headway_operator.observe.claims import GpuClaim, GpuQuota
 from headway_operator.observe.records import ServiceKey
+from headway_operator.operator import Operator
 from headway_operator.watching import watch_settings
 from tests.unit.operator.fakes import FakeCluster
 from tests.unit.operator.samples import NOW, pod, service, snapshot, spec

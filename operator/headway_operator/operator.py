@@ -1,0 +1,275 @@
+"""All wired together: every change and every 5 s a service is observed, decided, acted on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+import uuid
+
+import aiohttp
+import kopf
+from kubernetes.aio.client import ApiException
+
+from headway_operator.act.actor import Actor
+from headway_operator.act.apply import Applier
+from headway_operator.act.cluster_client import ClusterClient
+from headway_operator.act.events import EventRecorder
+from headway_operator.act.lease import LEASE_NAME, Leadership, NotLeaderError
+from headway_operator.act.listing import WatchedObjects
+from headway_operator.act.push import PolicyPusher
+from headway_operator.act.signing import KeyRing, SigningKeyError
+from headway_operator.act.status import StatusWriter
+from headway_operator.api import KIND
+from headway_operator.decide import Plan, decide
+from headway_operator.environment import Environment
+from headway_operator.errors import told
+from headway_operator.metrics import (
+    COLLECT_SECONDS,
+    DEGRADATION,
+    LEADER,
+    METRICS_SOURCE,
+    RECONCILE_SECONDS,
+    SERVICES,
+    show_gpus,
+    show_rung,
+)
+from headway_operator.observe.cluster import Cluster
+from headway_operator.observe.demand_watch import DemandWatch
+from headway_operator.observe.engine_metrics.collector import Collector
+from headway_operator.observe.engine_metrics.prometheus import Prometheus
+from headway_operator.observe.instant import Instant
+from headway_operator.observe.memory import Memory
+from headway_operator.observe.observer import Observer
+from headway_operator.observe.polling import Poller
+from headway_operator.observe.records import ServiceKey
+from headway_operator.observe.relist import Relist
+from headway_operator.observe.sidecar_client import SidecarClient
+from headway_operator.observe.snapshot import OperatorFacts, Snapshot
+from headway_operator.rounds import Rounds
+from headway_operator.watching import Listener, watch_registry, watch_settings
+from headway_operator.work_queue import WorkQueue, backoff_seconds
+
+TICK_SECONDS = 5
+RELIST_SECONDS = 300
+SILENCE_SECONDS = 60
+"""The Lease is renewed every few seconds; a watch that is silent for this long is dead."""
+_WORKERS = 16
+_LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
+
+logger = logging.getLogger(__name__)
+
+
+class Operator:
+    """Everything wired together."""
+
+    def __init__(self, environment: Environment, client: ClusterClient, keys: KeyRing) -> None:
+        identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+        self.environment = environment
+        self.keys = keys
+        self.memory = Memory()
+        self.cluster = Cluster()
+        self.queue: WorkQueue[ServiceKey] = WorkQueue()
+        everything = WatchedObjects(client, environment.watch_namespaces)
+        self.relist = Relist(self.cluster, everything, self.queue.add)
+        self.sidecars = SidecarClient()
+        self.leadership = Leadership(client, environment.namespace, identity, self.look_at_all)
+        self.demand_watch = DemandWatch(self.memory.demands, self.queue.add, time.time)
+        self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
+        self.prometheus = connect_prometheus(environment)
+        self.collector = Collector(self.prometheus, self.sidecars, time.time)
+        self.rounds = Rounds(self.collector.has_work)
+        self.observer = Observer(self.cluster, client, self.memory, self.collector.metrics)
+        self.actor = Actor(
+            applier=Applier(client, self.leadership, self.memory),
+            pusher=PolicyPusher(self.sidecars, keys, self.leadership, self.memory.sidecars),
+            status=StatusWriter(client, self.leadership, self.memory),
+            events=EventRecorder(client, self.leadership, identity),
+            memory=self.memory,
+        )
+        self.last_sign_of_life = time.monotonic()
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def reconcile(self, key: ServiceKey) -> None:
+        """Observe, decide, act. Only the leader does; the others keep their view of the cluster."""
+        epoch = self.leadership.epoch
+        if epoch is None or not self.relist.complete:
+            return
+        now = Instant.at(time.time())
+        snapshot = await self.observer.snapshot(key, self.facts(epoch))
+        if snapshot is None:
+            return
+        plan = decide(snapshot, now)
+        self.rounds.looked_at(key, is_quiet=plan.is_quiet)
+        if self.claim(snapshot, plan):
+            self.look_at_all()
+        if await self.actor.carry_out(snapshot, plan, now):
+            self.queue.add(key)
+
+    def claim(self, snapshot: Snapshot, plan: Plan) -> bool:
+        """Note what a service wants of GPUs that are shared. Returns whether that is news."""
+        epoch, key = snapshot.operator.epoch, snapshot.service.key
+        if snapshot.quota is None:
+            return False
+        if snapshot.spec is None:
+            self.memory.claims.keep(key, epoch)
+            return False
+        return self.memory.claims.put(key, plan.claim, snapshot.quota.gpus, epoch)
+
+    def facts(self, epoch: int) -> OperatorFacts:
+        """What decisions need to know of the operator itself."""
+        return OperatorFacts(
+            namespace=self.environment.namespace,
+            runtime_image=self.environment.runtime_image,
+            router_image=self.environment.router_image,
+            public_keys=self.keys.public_keys(),
+            epoch=epoch,
+            gpu_quota=self.environment.gpu_quota,
+        )
+
+    async def work(self, key: ServiceKey) -> None:
+        """Reconcile and measure."""
+        began, outcome = time.perf_counter(), "error"
+        try:
+            await self.reconcile(key)
+            outcome = "done"
+        except NotLeaderError:
+            outcome = "not leader"
+        finally:
+            RECONCILE_SECONDS.labels(outcome=outcome).observe(time.perf_counter() - began)
+
+    async def tick(self) -> None:
+        """Look at the services, whatever happens, and at metrics, sidecars and keys."""
+        trouble, due = "", time.monotonic()
+        while True:
+            # However long a tick takes, decisions are made every 5 s.
+            due = max(due + TICK_SECONDS, time.monotonic())
+            await asyncio.sleep(due - time.monotonic())
+            LEADER.set(self.leadership.epoch is not None)
+            SERVICES.set(len(self.cluster.services))
+            self.watch_demand()
+            self.show_gpus()
+            if self.leadership.epoch is not None:
+                await asyncio.gather(
+                    self.collect(), self.poller.poll_due(self.cluster, time.monotonic())
+                )
+            else:
+                DEGRADATION.clear()
+            self.queue.add_idle(
+                self.rounds.due(self.cluster.services, lambda key: self.cluster.pods.get(key, ()))
+            )
+            known, trouble = trouble, self.reload_keys()
+            if trouble not in ("", known):
+                logger.error("%s. The keys stay as they were", trouble)
+
+    def watch_demand(self) -> None:
+        """Ask the activators there are, as long as this process leads."""
+        activators = self.cluster.activators
+        leads = self.leadership.epoch is not None
+        self.demand_watch.watch(
+            (key, pod) for key, pods in (activators.items() if leads else ()) for pod in pods
+        )
+
+    def show_gpus(self) -> None:
+        """Show how far shared GPUs go; who does not lead has nothing to say of them."""
+        leads, claims = self.leadership.epoch is not None, self.memory.claims
+        show_gpus(self.environment.gpu_quota if leads else None, claims.running, claims.wanted)
+
+    async def collect(self) -> None:
+        """Take in the newest metrics of all pods."""
+        with COLLECT_SECONDS.time():
+            counts = await self.collector.collect(self.cluster)
+        for source, count in counts.items():
+            METRICS_SOURCE.labels(source=source).set(count)
+
+    def reload_keys(self) -> str:
+        """Look whether the signing keys have changed. Returns what is wrong with them, if any."""
+        try:
+            self.keys.reload()
+        except SigningKeyError as error:
+            return str(error)
+        return ""
+
+    async def compare(self) -> None:
+        """Compare what is known with what exists; nothing is acted on before all is known."""
+        failures = 0
+        while True:
+            was_complete = self.relist.complete
+            try:
+                await self.relist.compare()
+                failures = 0
+            except (ApiException, aiohttp.ClientError, TimeoutError) as error:
+                failures += 1
+                logger.warning("Objects cannot be listed: %s", told(error))
+            if self.relist.complete and not was_complete:
+                self.look_at_all()
+            if failures:
+                await asyncio.sleep(backoff_seconds(failures, jitter=1))
+            else:
+                await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
+
+    def look_at_all(self) -> None:
+        """Enqueue all services."""
+        self.queue.add_idle(self.cluster.services)
+
+    def gone(self, slot: str, key: ServiceKey, uid: str) -> None:
+        """An object was deleted: what we wrote of it is history."""
+        if slot == KIND:
+            self.memory.forget(key)
+            show_rung(*key, 0)
+        else:
+            self.memory.children.deleted((slot, key), uid)
+
+    def alive(self) -> None:
+        """An event of the Lease came through: the watch is alive."""
+        self.last_sign_of_life = time.monotonic()
+
+    def check(self) -> None:
+        """The liveness probe.
+
+        Raises:
+            RuntimeError: events have not been processed for too long.
+        """
+        if self.relist.overlooked:
+            raise RuntimeError(f"the watches do not show {self.relist.overlooked} objects")
+        silence = time.monotonic() - self.last_sign_of_life
+        if silence > SILENCE_SECONDS:
+            raise RuntimeError(f"no event of Lease {LEASE_NAME} for {silence:.0f} s")
+
+    def stop(self) -> None:
+        """Stop acting and hand the Lease back."""
+        self.demand_watch.watch(())
+        for task in self.tasks:
+            task.cancel()
+
+    async def run(self) -> None:
+        """Run until a signal or a failure."""
+        namespaces = self.environment.watch_namespaces
+        listener = Listener(self.queue.add, self.gone, self.alive, self.check, self.stop)
+        watched = {*namespaces, self.environment.namespace} if namespaces else ()
+        async with asyncio.TaskGroup() as group:
+            queue = self.queue.run(self.work, _WORKERS)
+            parts = (self.leadership.run(), queue, self.tick(), self.compare())
+            self.tasks = [group.create_task(part) for part in parts]
+            await kopf.operator(
+                registry=watch_registry(self.cluster, listener, namespaces),
+                settings=watch_settings(LEASE_NAME),
+                clusterwide=not namespaces,
+                namespaces=sorted(watched),
+                standalone=True,
+                liveness_endpoint=_LIVENESS_ENDPOINT,
+            )
+            self.stop()
+        await self.demand_watch.close()
+        await self.sidecars.close()
+        if self.prometheus is not None:
+            await self.prometheus.close()
+
+
+def connect_prometheus(environment: Environment) -> Prometheus | None:
+    """The Prometheus to ask, if there is one."""
+    access = environment.prometheus
+    if access is None:
+        return None
+    return Prometheus(access.url, access.ca_file, access.token_file, environment.watch_namespaces)
