@@ -42,6 +42,8 @@ def pod(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Itera
             *("--api-key", *KEYS.values()),
             *("--num-gpu-blocks-override", "9"),
             *("--api-server-count", "2"),
+            # It tells which of them took a request in.
+            "--enable-log-requests",
         ],
         environment={"OTEL_BSP_SCHEDULE_DELAY": "200"},
     )

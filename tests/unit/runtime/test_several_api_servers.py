@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -54,12 +55,12 @@ class Command:
             api_server_manager=self.manager, engine_manager="engines"
         )
 
-    def ended(self, timeout_s: int | None = 20) -> list[bool]:
+    def ended(self, timeout_s: int | None = 20, **flags: str) -> list[bool]:
         """Which API servers were killed before vLLM tells them to end."""
         tend(self.module)
         told = nullcontext() if self._raises is None else pytest.raises(type(self._raises))
         with told:
-            self.module.run_multi_api_server(SimpleNamespace(shutdown_timeout=timeout_s))
+            self.module.run_multi_api_server(SimpleNamespace(shutdown_timeout=timeout_s, **flags))
         return [each.is_killed for each in self.manager.processes]
 
 
@@ -121,3 +122,14 @@ def test_a_command_that_works_otherwise_is_left_alone() -> None:
     module = ModuleType("serve")
     tend(module)
     assert not hasattr(module, "run_multi_api_server")
+
+
+def test_an_engine_is_told_that_it_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+    # It is put back afterwards.
+    monkeypatch.setenv(name, "")
+    monkeypatch.delenv(name)
+    Command(None).ended()
+    assert name not in os.environ
+    Command(None).ended(otlp_traces_endpoint="http://collector:4317")
+    assert os.environ[name] == "http://collector:4317"

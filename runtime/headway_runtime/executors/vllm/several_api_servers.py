@@ -20,6 +20,10 @@ from headway_runtime.drain import is_busy, wait_until_idle
 
 RUN_DIR_VARIABLE = "HEADWAY_RUN_DIR"
 
+_TRACES_VARIABLE = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+"""By this an engine knows that it is traced. An API server tells that the engine that it starts; of
+several none starts it."""
+
 LAST_WORDS_S = 1.0
 """So long API servers may tell their clients that the engine has died. Those that know end then."""
 
@@ -39,6 +43,9 @@ class Tending:
     def run(self, args: Any) -> None:
         """``run_multi_api_server``."""
         self._timeout_s = float(getattr(args, "shutdown_timeout", None) or 0)
+        traces = getattr(args, "otlp_traces_endpoint", None)
+        if traces:
+            os.environ[_TRACES_VARIABLE] = traces
         self._run(args)
 
     def wait(self, api_server_manager: Any, **others: Any) -> None:
