@@ -10,16 +10,7 @@ from headway_operator.decide.scaling.sharing import divide
 from headway_operator.observe.claims import GpuClaim, GpuQuota
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.snapshot import Snapshot
-from headway_operator.render.quantity import in_units
-
-_GPU_RESOURCE = "/gpu"
-
-
-def gpus_of(spec: InferenceServiceSpec) -> int:
-    """GPUs of one pod."""
-    resources = spec.engine.resources
-    limits = (resources.limits if resources else None) or {}
-    return sum(in_units(limits[name]) for name in limits if name.endswith(_GPU_RESOURCE))
+from headway_operator.render.resources import gpus_of
 
 
 def claim_of(key: ServiceKey, spec: InferenceServiceSpec, scaled: Scaled) -> GpuClaim | None:
@@ -27,7 +18,7 @@ def claim_of(key: ServiceKey, spec: InferenceServiceSpec, scaled: Scaled) -> Gpu
 
     Where others say how many pods run they do: it is not for the operator to give them fewer.
     """
-    gpus, memory = gpus_of(spec), scaled.memory
+    gpus, memory = gpus_of(spec.engine), scaled.memory
     if gpus == 0:
         return None
     if memory is None or scaled.replicas == 0:

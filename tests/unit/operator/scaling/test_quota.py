@@ -13,13 +13,13 @@ from headway_operator.api import ConditionType
 from headway_operator.decide import decide
 from headway_operator.decide.notices import decide_scaling_notices
 from headway_operator.decide.scaling import claim_of, decide_scaling
-from headway_operator.decide.scaling.quota import gpus_of
 from headway_operator.observe.claims import Claims, GpuClaim
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.snapshot import Snapshot
+from headway_operator.render.resources import gpus_of
 from tests.unit.operator.samples import later, service, snapshot, spec
 from tests.unit.operator.scaling.test_scaling import (
     CLASSES,
@@ -99,7 +99,7 @@ class Cluster:
         specs = {name: base.spec for name, base in self.bases.items()}
         running = ((specs[name], known) for name, known in self.scaling.items())
         return sum(
-            gpus_of(fields) * known.replicas for fields, known in running if fields and known
+            gpus_of(fields.engine) * known.replicas for fields, known in running if fields and known
         )
 
     def limited(self, name: str) -> tuple[str, str, str]:
