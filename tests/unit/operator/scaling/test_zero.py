@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_operator.api import InferenceServiceSpec
-from headway_operator.api.labels import ACTIVATOR, ENGINES
+from headway_operator.api.labels import ACTIVATOR, ENGINES, ROUTER
 from headway_operator.decide import Plan, decide
 from headway_operator.observe.claims import GpuClaim, GpuQuota
 from headway_operator.observe.demand import Demand
@@ -40,6 +40,7 @@ FOR_LONG = 2 * IDLE_SECONDS // TICK_SECONDS
 KEY = ServiceKey("team", "demo")
 NOBODY = Demand(held=0, passing=0, asked_at=None)
 ACTIVATOR_POD = pod("demo-activator-1", template="activator", ready=True)
+ROUTER_POD = pod("demo-router-1", template="router", ready=True)
 
 
 def fields(scaling: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -95,6 +96,16 @@ class World:
         self.started = {name: at for name, at in self.started.items() if name in names}
         return tuple(made)
 
+    @property
+    def routers_wanted(self) -> int:
+        rollout = self.snapshot.router_rollout
+        return 0 if rollout is None else rollout.wanted
+
+    def routers(self, pods: tuple[PodRecord, ...]) -> tuple[PodRecord, ...]:
+        """Those that are wanted, ready while an engine is."""
+        ready = any(each.ready for each in pods)
+        return (replace(ROUTER_POD, ready=ready),) if self.routers_wanted else ()
+
     def sample(self) -> EngineSample:
         zeros = {
             name: 0.0
@@ -127,6 +138,7 @@ class World:
         return replace(
             self.snapshot,
             pods=pods,
+            routers=self.routers(pods),
             metrics=metrics,
             reports=reports,
             activators=self.activators,
@@ -347,6 +359,56 @@ def test_a_service_that_may_not_be_zero_any_more_gets_a_pod_and_then_the_activat
     assert activators.wanted == 0
     assert world.plan is not None
     assert "ActivatorReady" not in {each.type for each in world.plan.status.conditions}
+
+
+# --- behind a router
+
+ROUTED = fields(router={"enabled": True})
+
+
+def test_at_zero_a_router_has_no_pods_and_with_the_engine_they_come_back() -> None:
+    world = World(ROUTED)
+    world.tick(4)
+    assert (world.points_to, world.routers_wanted) == (ROUTER, 2)
+    while world.replicas:
+        assert world.routers_wanted == 2  # what is on its way still goes through it
+        world.tick()
+    assert (world.points_to, world.routers_wanted) == (ACTIVATOR, 0)
+    world.starts, world.demand = 30, Demand(1, 0, world.now)
+    world.tick()
+    assert (world.replicas, world.points_to, world.routers_wanted) == (1, ACTIVATOR, 2)
+    world.tick(8)
+    assert (world.points_to, world.routers_wanted) == (ROUTER, 2)
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["running", "asked", "alone", "nobody"]), st.integers(1, 20)),
+        min_size=1,
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_the_service_turns_to_no_router_without_pods_and_none_goes_that_is_in_use(
+    story: list[tuple[str, int]], is_external: bool
+) -> None:
+    declared = fields(EXTERNAL, replicas=0, router={"enabled": True}) if is_external else ROUTED
+    world = World(declared, starts=10)
+    world.tick()
+    for what, ticks in story:
+        for _ in range(ticks):
+            before, pointed_to = world.routers_wanted, world.points_to
+            world.running = int(what == "running")
+            world.activators = () if what == "alone" else (ACTIVATOR_POD,)
+            world.demand = Demand(0, 0, world.now if what == "asked" else None)
+            world.tick()
+            if world.points_to == ROUTER:
+                assert before > 0
+                assert world.routers_wanted > 0
+            # They go and come with the engines, and never otherwise.
+            is_at_zero = world.replicas == 0 and pointed_to == ACTIVATOR
+            assert (world.routers_wanted == 0) == is_at_zero
 
 
 # --- in mode External
