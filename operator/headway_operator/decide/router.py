@@ -37,7 +37,7 @@ def router_replicas(snapshot: Snapshot, spec: InferenceServiceSpec) -> int | Non
     Its objects stay, without effect: the operator has no right to delete anything.
 
     Nor has it pods at zero, as the engines have none: on a connection that a client keeps to one of
-    them every request would be refused, and none would reach the activator, which wakes the service.
+    them every request would be refused, and none would reach the activator.
     """
     if spec.router.enabled:
         return 0 if _is_at_zero(snapshot, spec) else spec.router.replicas

@@ -341,7 +341,45 @@ def test_it_sleeps_through_changes_of_leader_and_silence() -> None:
     world.snapshot = replace(world.snapshot, operator=other, scaling=None, idleness=None)
     world.demand = None
     world.activators = ()
+    assert world.tick(100 // TICK_SECONDS) == 0
+    world.demand = NOBODY
+    world.activators = (ACTIVATOR_POD,)
     assert world.tick(FOR_LONG) == 0
+
+
+@pytest.mark.parametrize("scaling", [SCALING, EXTERNAL], ids=["Operator", "External"])
+@pytest.mark.parametrize("lack", ["no pod", "not ready", "silent"])
+def test_asleep_without_an_activator_that_tells_one_pod_is_started_and_stays(
+    lack: str, scaling: dict[str, Any]
+) -> None:
+    world = asleep(fields(scaling, replicas=0 if scaling is EXTERNAL else 1))
+    world.tick()
+    if lack == "silent":
+        world.demand = None
+    else:
+        world.activators = (replace(ACTIVATOR_POD, ready=False),) if lack == "not ready" else ()
+    began = world.seconds
+    while world.tick() == 0:
+        assert world.seconds - began <= 130
+    assert world.seconds - began >= 120
+    (message,) = world.told("NoActivator")
+    assert message.startswith("Replicas 0 -> 1: No activator has been there")
+    assert world.plan is not None
+    assert [each.warning for each in world.plan.notices if each.reason == "NoActivator"] == [True]
+    assert world.tick(10 * FOR_LONG) == 1  # whoever asks meanwhile has it
+    assert world.points_to == ENGINES
+    world.activators, world.demand = (ACTIVATOR_POD,), NOBODY
+    assert world.tick(FOR_LONG) == 0
+    assert len(world.told("NoActivator")) == 1
+
+
+def test_another_leader_waits_as_long_for_an_activator() -> None:
+    world = asleep()
+    world.demand = None
+    assert world.tick(20) == 0
+    world.snapshot = replace(world.snapshot, operator=replace(world.snapshot.operator, epoch=8))
+    assert world.tick(20) == 0
+    assert world.tick(10) == 1
 
 
 def test_a_service_that_may_not_be_zero_any_more_gets_a_pod_and_then_the_activator_goes() -> None:
@@ -493,6 +531,7 @@ def test_at_zero_without_an_activator_it_is_not_ready_and_says_why() -> None:
     world.activators = ()
     world.tick()
     assert world.condition("Ready") == ("False", "ActivatorStarting")
+    assert "There is no engine either" in condition(world.plan, "ActivatorReady")[2]
 
 
 def test_an_activator_that_cannot_be_asked_is_told() -> None:
@@ -507,6 +546,14 @@ def test_an_activator_that_cannot_be_asked_is_told() -> None:
     assert world.condition("ActivatorReady") == ("False", "ActivatorSilent")
     assert world.condition("Ready") == ("False", "ActivatorSilent")
     assert world.told("ActivatorSilent")[0].startswith("The operator cannot ask")
+    assert world.plan is not None
+    assert "start no engine: one is started when" in condition(world.plan, "ActivatorReady")[2]
+    awake = World()
+    awake.tick()
+    awake.snapshot = replace(awake.snapshot, silent=frozenset({ACTIVATOR_POD.uid}))
+    awake.tick()
+    assert awake.plan is not None
+    assert condition(awake.plan, "ActivatorReady")[2].endswith(". Engines stay")
 
 
 def test_an_engine_that_is_away_is_stood_in_for() -> None:
