@@ -76,7 +76,7 @@ def awake(snapshot: Snapshot, spec: InferenceServiceSpec, scaled: Scaled, now: I
         scaled: what was decided by load, or by the spec.
         now: the moment.
     """
-    idle = watch_idle(snapshot, now)
+    idle = watch_idle(snapshot, now, spec.engine.startup_timeout_seconds)
     is_asked_for = spec.scaling.mode == "External" and spec.replicas > 0
     scaled = replace(scaled, replicas=max(1, scaled.replicas))
     if is_asked_for or not _may_leave(snapshot, spec, idle, now):
