@@ -598,6 +598,24 @@ def test_in_mode_external_with_a_least_zero_replicas_are_off() -> None:
     assert world.condition("Ready") == ("False", "ScaledToZero")
 
 
+@pytest.mark.parametrize("more", [{}, {"router": {"enabled": True}}], ids=["alone", "router"])
+def test_one_that_is_switched_off_while_it_sleeps_holds_no_request_for_a_pod_that_never_comes(
+    more: dict[str, Any],
+) -> None:
+    world = asleep(fields(EXTERNAL, replicas=0, **more))
+    world.patch(fields({**EXTERNAL, "minReplicas": 1}, replicas=0, **more))
+    world.demand = Demand(1, 0, world.now)
+    assert world.tick(2) == 0
+    assert world.points_to == ENGINES
+    assert world.condition("Ready") == ("False", "ScaledToZero")
+    activators = world.snapshot.activator_rollout
+    assert activators is not None
+    assert activators.wanted == 0
+    world.patch(fields({**EXTERNAL, "minReplicas": 1}, replicas=1, **more))
+    world.tick(2)
+    assert world.points_to == (ROUTER if more else ENGINES)
+
+
 # --- what is said
 
 
