@@ -17,7 +17,7 @@ class GpuClaim:
         gpus: of each of its pods, at least 1.
         least: pods that it gets in any case.
         wanted: pods that it needs, as far as its own spec allows, at least ``least``.
-        running: pods that were decided on last.
+        running: pods that were decided on last, without those that are given up for now.
         priority: who gets GPUs first; higher ones do.
     """
 
@@ -37,11 +37,13 @@ class GpuQuota:
         gpus: that all may use together.
         others: what the other services want.
         is_complete: all others have told; before, nobody gets more than it has.
+        own: what this one wanted last, by which the others go; None before it told.
     """
 
     gpus: int
     others: tuple[GpuClaim, ...] = ()
     is_complete: bool = True
+    own: GpuClaim | None = None
 
 
 @dataclass
@@ -107,7 +109,8 @@ class Claims:
         self._begin(epoch)
         others = [claim for other, claim in self._by_service.items() if claim and other != key]
         known = len(self._by_service.keys() | {key})
-        return GpuQuota(gpus, tuple(others), is_complete=known >= services)
+        own = self._by_service.get(key)
+        return GpuQuota(gpus, tuple(others), is_complete=known >= services, own=own)
 
     def _begin(self, epoch: int) -> None:
         """What was in an earlier term is history: another operator may have led in between."""
