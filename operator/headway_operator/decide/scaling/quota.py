@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from headway_operator.api import InferenceServiceSpec
@@ -91,9 +92,17 @@ def _has(snapshot: Snapshot, quota: GpuQuota, decided: int) -> int:
     return decided if gives_up or quota.own is None else min(decided, quota.own.running)
 
 
+def _division(quota: GpuQuota, claim: GpuClaim) -> Mapping[ServiceKey, int]:
+    """Pods of each service; divided once for all while nobody claims anything new."""
+    if claim != quota.own:
+        return divide(quota.gpus, (claim, *quota.others))
+    known = (quota.gpus, quota.everybody)
+    return quota.memo.last("division", known, lambda all_claims: divide(*all_claims))
+
+
 def _granted(quota: GpuQuota, claim: GpuClaim) -> int:
     """Pods that a service gets now: more only of GPUs that nobody has any more."""
-    granted = divide(quota.gpus, (claim, *quota.others))[claim.key]
+    granted = _division(quota, claim)[claim.key]
     if granted <= claim.running:
         return granted
     free = quota.gpus - sum(each.running * each.gpus for each in quota.others)
