@@ -35,6 +35,7 @@ from headway_operator.metrics import (
     show_gpus,
     show_rung,
 )
+from headway_operator.observe.clock_watch import ClockWatch
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.demand_watch import DemandWatch
 from headway_operator.observe.engine_metrics.collector import Collector
@@ -79,6 +80,7 @@ class Operator:
         self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
         self.prometheus = connect_prometheus(environment)
         self.collector = Collector(self.prometheus, self.sidecars, time.time)
+        self.clock_watch = ClockWatch(time.time, time.monotonic)
         self.rounds = Rounds(self.collector.has_work)
         self.observer = Observer(self.cluster, client, self.memory, self.collector.metrics)
         self.actor = Actor(
@@ -96,7 +98,7 @@ class Operator:
         epoch = self.leadership.epoch
         if epoch is None or not self.relist.complete:
             return
-        now = Instant.at(time.time())
+        now = self.now()
         snapshot = await self.observer.snapshot(key, self.facts(epoch))
         if snapshot is None:
             return
@@ -106,6 +108,15 @@ class Operator:
             self.look_at_all()
         if await self.actor.carry_out(snapshot, plan, now):
             self.queue.add(key)
+
+    def now(self) -> Instant:
+        """The moment, by a clock that may have been set: what it timed until then is forgotten."""
+        now, by = time.time(), self.clock_watch.jumped()
+        if by:
+            logger.warning("The clock was set by %+.0f s: all that lasts is timed anew", by)
+            self.memory.clock_was_set(by, now)
+            self.collector.forget()
+        return Instant.at(now)
 
     def claim(self, snapshot: Snapshot, plan: Plan) -> bool:
         """Note what a service wants of GPUs that are shared. Returns whether that is news."""
@@ -146,6 +157,7 @@ class Operator:
             # However long a tick takes, decisions are made every 5 s.
             due = max(due + TICK_SECONDS, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
+            self.now()
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
             self.watch_demand()

@@ -108,6 +108,14 @@ async def test_a_pod_with_a_new_address_is_asked_there(
     await watch.close()
 
 
+def test_a_request_came_as_long_ago_whatever_the_clock_says() -> None:
+    demands = Demands()
+    demands.told("a", Demand(1, 0, 5000.0))
+    demands.told("b", Demand(0, 0, None))
+    demands.shift(-3600.0)
+    assert demands.of(["a", "b"]) == {"a": Demand(1, 0, 1400.0), "b": Demand(0, 0, None)}
+
+
 def test_silence_is_out_of_reach_when_it_lasts_and_an_answer_ends_it() -> None:
     demands = Demands()
     assert [demands.silence("a") for _ in range(2 * SILENCES_TOLERATED)].count(True) == 1

@@ -19,6 +19,8 @@ from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.decide import decide
 from headway_operator.environment import Environment, EnvironmentVariableError
 from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.observe.clock_watch import ClockWatch
+from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.records import ServiceKey
 from headway_operator.operator import Operator
 from headway_operator.watching import watch_settings
@@ -175,6 +177,24 @@ async def test_an_operator_that_does_not_lead_or_stops_asks_no_activator(
     await asyncio.gather(asking, return_exceptions=True)
     assert asking.cancelled()
     await operator.demand_watch.close()
+
+
+async def test_a_clock_that_is_set_is_told_once_and_times_begin_anew(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at, forgotten = [1000.0], list[bool]()
+    operator.clock_watch = ClockWatch(lambda: at[0], lambda: 0.0)
+    monkeypatch.setattr(operator.collector, "forget", lambda: forgotten.append(True))
+    known = operator.memory.of(service())
+    known.idleness = Idleness(7, since=900.0)
+    operator.now()
+    assert known.idleness is not None
+    at[0] -= 3600.0
+    operator.now()
+    operator.now()
+    assert known.idleness is None
+    assert forgotten == [True]
+    assert [each.getMessage()[:28] for each in caplog.records] == ["The clock was set by -3600 s"]
 
 
 async def test_operator_with_a_dead_watch_is_not_alive(operator: Operator) -> None:

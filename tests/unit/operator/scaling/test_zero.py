@@ -17,6 +17,7 @@ from headway_operator.decide import Plan, decide
 from headway_operator.observe.claims import GpuClaim, GpuQuota
 from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
+from headway_operator.observe.memory import Memory
 from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.observe.sidecars import SidecarReport
 from headway_operator.observe.snapshot import Snapshot
@@ -304,6 +305,22 @@ def test_another_term_of_leadership_waits_again() -> None:
     world.snapshot = replace(world.snapshot, operator=other)
     assert world.tick(IDLE_SECONDS // TICK_SECONDS - 1) == 1
     assert world.points_to == ENGINES
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_an_hour_that_the_clock_is_set_by_is_no_idle_hour(hours: int) -> None:
+    world = World()
+    world.tick(4)
+    world.seconds += 3600 * hours
+    world.started = dict.fromkeys(world.started, world.seconds)
+    memory = Memory()
+    known = memory.of(world.snapshot.service)
+    known.scaling, known.idleness = world.snapshot.scaling, world.snapshot.idleness
+    memory.clock_was_set(3600.0 * hours, world.now)
+    world.snapshot = replace(world.snapshot, scaling=known.scaling, idleness=known.idleness)
+    assert world.tick(IDLE_SECONDS // TICK_SECONDS) == 1
+    assert world.points_to == ENGINES
+    assert world.tick(FOR_LONG) == 0
 
 
 def test_many_pods_go_at_once_when_nobody_was_there() -> None:
