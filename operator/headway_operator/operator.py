@@ -75,7 +75,7 @@ class Operator:
         everything = WatchedObjects(client, environment.watch_namespaces)
         self.relist = Relist(self.cluster, everything, self.queue.add)
         self.sidecars = SidecarClient()
-        self.leadership = Leadership(client, environment.namespace, identity, self.look_at_all)
+        self.leadership = Leadership(client, environment.namespace, identity, self.begin_term)
         self.demand_watch = DemandWatch(self.memory.demands, self.queue.add, time.time)
         self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
         self.prometheus = connect_prometheus(environment)
@@ -90,6 +90,7 @@ class Operator:
             events=EventRecorder(client, self.leadership, identity),
             memory=self.memory,
         )
+        self.term: int | None = None
         self.last_sign_of_life = time.monotonic()
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -220,6 +221,18 @@ class Operator:
                 await asyncio.sleep(backoff_seconds(failures, jitter=1))
             else:
                 await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
+
+    def begin_term(self) -> None:
+        """Lead from now on.
+
+        What pods said in an earlier term is history: another operator may have retuned them since,
+        and who leads goes on from where they are now.
+        """
+        if self.leadership.epoch != self.term:
+            self.term = self.leadership.epoch
+            self.memory.sidecars.keep_only(())
+            self.poller.forget()
+        self.look_at_all()
 
     def look_at_all(self) -> None:
         """Enqueue all services."""
