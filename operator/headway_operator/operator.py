@@ -35,6 +35,7 @@ from headway_operator.metrics import (
     show_gpus,
     show_rung,
 )
+from headway_operator.observe.clock_watch import ClockWatch
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.demand_watch import DemandWatch
 from headway_operator.observe.engine_metrics.collector import Collector
@@ -74,11 +75,12 @@ class Operator:
         everything = WatchedObjects(client, environment.watch_namespaces)
         self.relist = Relist(self.cluster, everything, self.queue.add)
         self.sidecars = SidecarClient()
-        self.leadership = Leadership(client, environment.namespace, identity, self.look_at_all)
+        self.leadership = Leadership(client, environment.namespace, identity, self.begin_term)
         self.demand_watch = DemandWatch(self.memory.demands, self.queue.add, time.time)
         self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
         self.prometheus = connect_prometheus(environment)
         self.collector = Collector(self.prometheus, self.sidecars, time.time)
+        self.clock_watch = ClockWatch(time.time, time.monotonic)
         self.rounds = Rounds(self.collector.has_work)
         self.observer = Observer(self.cluster, client, self.memory, self.collector.metrics)
         self.actor = Actor(
@@ -88,6 +90,7 @@ class Operator:
             events=EventRecorder(client, self.leadership, identity),
             memory=self.memory,
         )
+        self.term: int | None = None
         self.last_sign_of_life = time.monotonic()
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -96,7 +99,7 @@ class Operator:
         epoch = self.leadership.epoch
         if epoch is None or not self.relist.complete:
             return
-        now = Instant.at(time.time())
+        now = self.now()
         snapshot = await self.observer.snapshot(key, self.facts(epoch))
         if snapshot is None:
             return
@@ -106,6 +109,15 @@ class Operator:
             self.look_at_all()
         if await self.actor.carry_out(snapshot, plan, now):
             self.queue.add(key)
+
+    def now(self) -> Instant:
+        """The moment, by a clock that may have been set: what it timed until then is forgotten."""
+        now, by = time.time(), self.clock_watch.jumped()
+        if by:
+            logger.warning("The clock was set by %+.0f s: all that lasts is timed anew", by)
+            self.memory.clock_was_set(by, now)
+            self.collector.forget()
+        return Instant.at(now)
 
     def claim(self, snapshot: Snapshot, plan: Plan) -> bool:
         """Note what a service wants of GPUs that are shared. Returns whether that is news."""
@@ -146,6 +158,7 @@ class Operator:
             # However long a tick takes, decisions are made every 5 s.
             due = max(due + TICK_SECONDS, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
+            self.now()
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
             self.watch_demand()
@@ -208,6 +221,18 @@ class Operator:
                 await asyncio.sleep(backoff_seconds(failures, jitter=1))
             else:
                 await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
+
+    def begin_term(self) -> None:
+        """Lead from now on.
+
+        What pods said in an earlier term is history: another operator may have retuned them since,
+        and who leads goes on from where they are now.
+        """
+        if self.leadership.epoch != self.term:
+            self.term = self.leadership.epoch
+            self.memory.sidecars.keep_only(())
+            self.poller.forget()
+        self.look_at_all()
 
     def look_at_all(self) -> None:
         """Enqueue all services."""

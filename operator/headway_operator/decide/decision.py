@@ -32,6 +32,7 @@ from headway_operator.decide.router import decide_target, target_change
 from headway_operator.decide.scaling import claim_of, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
+from headway_operator.observe.claims import GpuClaim
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.tuning import Tuning
@@ -75,6 +76,13 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     )
 
 
+def _claim(facts: Facts) -> GpuClaim | None:
+    if facts.spec is None or facts.scaled is None:
+        return None
+    key = facts.snapshot.service.key
+    return claim_of(key, facts.spec, facts.scaled, runs=facts.spec.replicas)
+
+
 def _plan(
     facts: Facts,
     applied: tuple[Application, ...],
@@ -103,5 +111,5 @@ def _plan(
         idleness=scaled.idleness if scaled else snapshot.idleness,
         shortages=degradation.watch if degradation else snapshot.shortages,
         rung=degradation.rung if degradation else 0,
-        claim=claim_of(snapshot.service.key, facts.spec, scaled) if facts.spec and scaled else None,
+        claim=_claim(facts),
     )

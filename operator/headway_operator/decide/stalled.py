@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from headway_operator.decide.facts import Facts
-from headway_operator.decide.obstacles import FUNDAMENTAL, broken, overdue
+from headway_operator.decide.obstacles import FUNDAMENTAL, broken, left_behind, overdue
 from headway_operator.decide.verdict import Verdict
 
 
 def stalled(facts: Facts) -> Verdict:
     """Whether something is wrong that will not heal by itself."""
-    for check in (*FUNDAMENTAL, _needs_a_change, _overdue):
+    for check in (*FUNDAMENTAL, _needs_a_change, _overdue, left_behind):
         verdict = check(facts)
         if verdict is not None:
             return Verdict("True", verdict.reason, verdict.message, alarming=True)

@@ -9,11 +9,14 @@ import pytest
 
 from headway_operator.api.status import TakenStep
 from headway_operator.decide import Plan
+from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.observe.records import ServiceKey
 from tests.unit.operator.degradation.world import (
     CALM,
     CLASSES,
     PRESSED,
     Load,
+    MakePod,
     World,
     found,
     heard,
@@ -245,6 +248,58 @@ def test_a_rollout_without_a_spare_gpu_gets_the_room_of_one_pod() -> None:
     assert world.deployment["replicas"] == 2
     world.look(ready_pod, ready_pod)
     assert taken(world) == []
+
+
+def claimed(plan: Plan) -> tuple[int, int, int]:
+    assert plan.claim is not None
+    return plan.claim.least, plan.claim.wanted, plan.claim.running
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"replicas": 3},
+        {"scaling": {"mode": "Operator", "minReplicas": 3, "maxReplicas": 3}},
+    ],
+    ids=["External", "Operator"],
+)
+def test_gpus_of_pods_that_are_given_up_are_kept_from_nobody(declared: dict[str, Any]) -> None:
+    world = World(spec(engine=GPU, **declared))
+    plans = world.looks(3, ready_pod, pending, pending, after_s=300)
+    assert claimed(plans[-1]) == (3, 3, 3)
+    for plan in world.looks(3, ready_pod):
+        assert claimed(plan) == (1, 1, 1)
+    world.look(ready_pod, after_s=300)
+    assert world.steps[0].retrying
+    assert claimed(world.look(ready_pod)) == (3, 3, 3)
+
+
+@pytest.mark.parametrize(("others", "tried"), [(1, 3), (6, 2), (7, 1)])
+def test_pods_that_were_given_up_are_tried_again_on_gpus_that_nobody_has_by_now(
+    others: int, tried: int
+) -> None:
+    scaling = {"mode": "Operator", "minReplicas": 1, "maxReplicas": 4}
+    world = World(spec(scaling=scaling, engine=GPU))
+    known = world.snapshot.scaling
+    assert known is not None
+    world.snapshot = replace(world.snapshot, scaling=replace(known, replicas=3, claimed=3))
+
+    def look(used: int, *makes: MakePod, **more: float) -> Plan:
+        other = GpuClaim(ServiceKey("team", "other"), 1, used, used, used)
+        own = world.plans[-1].claim
+        world.snapshot = replace(world.snapshot, quota=GpuQuota(8, (other,), own=own))
+        return world.look(*makes, **more)
+
+    for _ in range(3):
+        look(1, ready_pod, pending, pending, after_s=300)
+    for _ in range(3):  # the number that was decided on stands, and nothing is said of it
+        plan = look(1, ready_pod)
+        assert claimed(plan) == (1, 1, 1)
+        assert {each.reason for each in plan.notices} <= {"Applied", "PodsReady"}
+    look(others, ready_pod, after_s=300)
+    assert all(each.retrying for each in world.steps)
+    assert claimed(look(others, ready_pod))[2] == tried
+    assert world.deployment["replicas"] == tried
 
 
 def test_nodes_that_are_added_in_time_change_nothing() -> None:

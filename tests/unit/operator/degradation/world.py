@@ -213,6 +213,7 @@ __all__ = [
     "CLASSES",
     "PRESSED",
     "Load",
+    "MakePod",
     "World",
     "found",
     "heard",
