@@ -10,7 +10,7 @@ from headway_operator.decide.facts import Facts
 from headway_operator.decide.retune.signals import Signals
 from headway_operator.decide.retune.situation import is_missed, kv_pressed, kv_room
 from headway_operator.observe.classify import sorted_by_name
-from headway_operator.observe.container_problems import container_problem
+from headway_operator.observe.container_problems import container_problem, fails_repeatedly
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.shortage import Shortage
 
@@ -101,7 +101,7 @@ def _memory(facts: Facts) -> Reading:
 def _lacks_memory(pod: PodRecord) -> str:
     """Why the pod's engine failed again and again, if that was for want of memory."""
     engine = pod.containers.get(ENGINE)
-    if engine is None or pod.ready or engine.restarts < RESTARTS:
+    if engine is None or pod.ready or not fails_repeatedly(engine, RESTARTS):
         return ""
     problem = container_problem(engine)
     return problem.reason if problem and problem.reason in MEMORY_REASONS else ""

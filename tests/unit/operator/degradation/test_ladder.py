@@ -9,6 +9,7 @@ import pytest
 
 from headway_operator.api.status import TakenStep
 from headway_operator.decide import Plan
+from headway_operator.observe.records import PodRecord
 from tests.unit.operator.degradation.world import (
     CALM,
     CLASSES,
@@ -22,7 +23,7 @@ from tests.unit.operator.degradation.world import (
     pending,
     ready_pod,
 )
-from tests.unit.operator.samples import condition, spec
+from tests.unit.operator.samples import condition, ended, running, spec
 
 FALLBACK = {"step": "FallbackModel", "model": {"uri": "pvc://models/tinier"}}
 GPU = {"resources": {"limits": {"nvidia.com/gpu": "1", "memory": "8Gi"}}}
@@ -60,6 +61,22 @@ def test_what_has_happened_once_may_be_chance() -> None:
     world = World()
     world.look(lambda name, **more: killed(name, restarts=1, **more))
     assert taken(world) == []
+
+
+def test_an_engine_that_served_for_long_has_ended_once_whatever_happened_long_ago() -> None:
+    world = World()
+
+    def after_weeks(name: str, **more: Any) -> PodRecord:
+        last = ended("OOMKilled", 137, ran_s=20 * 86_400)["state"]
+        state = {**running(started=False), "restartCount": 2, "lastState": last}
+        return loading_pod(name, engine=state, **more)
+
+    world.looks(3, lambda name, **more: killed(name, ran_s=20 * 86_400, **more))
+    world.looks(3, after_weeks)
+    assert taken(world) == []
+    # It does not get up again: that is a second end, and a failed start.
+    world.look(lambda name, **more: killed(name, restarts=3, **more))
+    assert taken(world) == ["SmallerMemory"]
 
 
 def test_tries_are_bounded_and_then_it_is_stalled() -> None:

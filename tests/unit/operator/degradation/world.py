@@ -43,9 +43,11 @@ CLASSES = [
 MakePod = Callable[..., PodRecord]
 
 
-def killed(name: str = "demo-1", *, restarts: int = 2, **more: Any) -> PodRecord:
+def killed(
+    name: str = "demo-1", *, restarts: int = 2, ran_s: float = 60.0, **more: Any
+) -> PodRecord:
     """A pod whose engine was killed for its memory again and again."""
-    return pod(name, engine=ended("OOMKilled", 137, restartCount=restarts), **more)
+    return pod(name, engine=ended("OOMKilled", 137, ran_s=ran_s, restartCount=restarts), **more)
 
 
 def found(reason: str) -> MakePod:
