@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,7 +26,7 @@ from tests.unit.operator.degradation.world import (
     pending,
     ready_pod,
 )
-from tests.unit.operator.samples import condition, ended, running, spec
+from tests.unit.operator.samples import condition, ended, pod, running, spec
 
 FALLBACK = {"step": "FallbackModel", "model": {"uri": "pvc://models/tinier"}}
 GPU = {"resources": {"limits": {"nvidia.com/gpu": "1", "memory": "8Gi"}}}
@@ -168,6 +171,100 @@ def test_a_cache_that_is_too_small_is_not_made_smaller() -> None:
     world = World()
     world.looks(3, found("KVCacheTooSmall"))
     assert taken(world) == []
+
+
+def out_of_memory(world: World, share: int) -> None:
+    """The engines want more memory than there is, until they get so little of it."""
+    while not any(each.memory_percent == share for each in world.steps):
+        world.look(found("EngineOutOfMemory"), after_s=60)
+    world.look(found("EngineOutOfMemory"), after_s=0)
+
+
+def test_less_than_the_model_needs_is_taken_back_one_rung_and_not_tried_again() -> None:
+    world = World()
+    out_of_memory(world, 40)
+    plan = world.look(found("KVCacheTooSmall"))
+    assert [(e.memory_percent, e.least_memory_percent) for e in world.steps] == [(60, 60)]
+    assert condition(plan, "Degraded")[:2] == ("True", "SmallerMemory")
+    world.look(loading_pod)
+    assert world.engine["args"][-1] == "--gpu-memory-utilization=0.540"
+    # Memory is short again, and that is no reason to take less than the model needs.
+    world.looks(5, found("EngineOutOfMemory"))
+    assert [each.memory_percent for each in world.steps] == [60]
+    # It is back.
+    plan = world.looks(3, ready_pod)[-1]
+    assert condition(plan, "Ready")[0] == "True"
+
+
+def test_where_any_less_is_too_little_the_declared_memory_is_tried_again() -> None:
+    world = World()
+    out_of_memory(world, 80)
+    world.look(found("KVCacheTooSmall"))
+    world.look(loading_pod)
+    assert not any("utilization" in each for each in world.engine["args"])
+    assert world.deployment["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    plan = world.looks(3, found("EngineOutOfMemory"))[-1]
+    assert world.steps[0].retrying
+    assert condition(plan, "Degraded")[:2] == ("True", "SmallerMemory")
+    plan = world.looks(2, ready_pod)[-1]
+    assert condition(plan, "Degraded")[:2] == ("False", "AsDeclared")
+
+
+def test_where_nobody_serves_what_is_declared_is_tried_again_after_pauses_that_grow() -> None:
+    world, began = World(), []
+    for at in range(6 * 60):
+        before = world.steps
+        plan = world.look(killed, after_s=60)
+        if world.steps and world.steps[0].retrying and not before[0].retrying:
+            began.append(at)
+    pauses = [later - first for first, later in pairwise(began)]
+    assert pauses == sorted(pauses)
+    assert (pauses[0] >= 15, pauses[-1] <= 62, len(began) >= 5) == (True, True, True)
+    assert world.steps[0].memory_percent == 40
+    # No event and no condition flaps.
+    assert len(heard(world.plans)) == 3
+    assert condition(plan, "Degraded")[:2] == ("True", "SmallerMemory")
+    while not world.steps[0].retrying:
+        world.look(killed, after_s=60)
+    world.look(loading_pod)
+    assert not any("utilization" in each for each in world.engine["args"])
+    plan = world.looks(2, ready_pod)[-1]
+    assert condition(plan, "Degraded")[:2] == ("False", "AsDeclared")
+    (event,) = heard(world.plans, "Recovered")
+    assert event.message == "SmallerMemory is taken back: what is declared can be had again"
+
+
+@pytest.mark.parametrize("old", [1, 0])
+def test_engines_that_load_or_serve_are_not_replaced_to_try_what_is_declared(old: int) -> None:
+    world = World()
+    out_of_memory(world, 40)
+    world.looks(20, killed if old else loading_pod, old=old, after_s=600)
+    assert [(each.memory_percent, each.retrying) for each in world.steps] == [(40, False)]
+
+
+def test_a_fallback_model_that_does_not_run_is_left_for_what_is_declared() -> None:
+    world = World(spec(degradation=[{"step": "SmallerMemory"}, FALLBACK]))
+    while len(world.steps) < 2:
+        world.look(found("EngineOutOfMemory"), after_s=60)
+    absent = json.dumps({"reason": "ModelNotFound", "captures": {"path": "/models/models/tinier"}})
+    fails = partial(pod, preflight=ended("Error", 3, absent))
+    world.look(fails, after_s=600)
+    assert not any(each.retrying for each in world.steps)
+    world.look(fails, after_s=900)
+    assert [each.retrying for each in world.steps] == [True, True]
+    world.look(loading_pod)
+    assert world.engine["args"][1] == "/models/models/tiny"
+    assert not any("utilization" in each for each in world.engine["args"])
+    # Not yet: the ladder is gone down again, from where it had led to.
+    world.look(found("EngineOutOfMemory"))
+    assert [(each.retrying, each.memory_percent) for each in world.steps] == [
+        (False, 40),
+        (True, None),
+    ]
+    plan = world.looks(2, ready_pod)[-1]
+    assert world.engine["args"][1] == "/models/models/tiny"
+    assert condition(plan, "Ready")[0] == "True"
+    assert taken(world) == ["SmallerMemory", "FallbackModel"]
 
 
 def test_the_fallback_model_has_the_name_of_the_declared_one() -> None:
