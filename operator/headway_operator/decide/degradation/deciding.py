@@ -29,9 +29,6 @@ from headway_operator.decide.plan import Notice
 from headway_operator.decide.retune.signals import Signals
 from headway_operator.observe.shortage import Shortage, ShortageWatch
 
-RETRY_SECONDS = 60
-"""How long a shortage lasts before a step that was being taken back is taken again."""
-
 
 @dataclass(frozen=True)
 class Degradation:
@@ -113,14 +110,10 @@ def _next_step(look: _Look, shortage: Shortage) -> tuple[TakenStep, int] | None:
     for rung in ladder_of(look.declared):
         if shortage not in RULES[rung.step].relieves:
             continue
-        before = standing.get(rung.step)
-        step = take(rung, before, case)
+        step = take(rung, standing.get(rung.step), case)
         if step is None:
             continue
-        patience = after_seconds(rung)
-        if before is not None and before.retrying:
-            patience = min(patience, RETRY_SECONDS)
-        return step, patience
+        return step, after_seconds(rung)
     return None
 
 

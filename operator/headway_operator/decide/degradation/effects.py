@@ -18,6 +18,14 @@ def held_back(spec: InferenceServiceSpec, steps: Iterable[TakenStep]) -> Inferen
     return reduce(lambda changed, taken: _EFFECTS[taken.step](changed, taken), steps, spec)
 
 
+def least_of(least: int, steps: Iterable[TakenStep]) -> int:
+    """Pods without which the service is not ready.
+
+    While all replicas are tried again, as few as before: a try takes nothing from anybody.
+    """
+    return min([least, *(each.replicas for each in steps if each.retrying and each.replicas)])
+
+
 def replaces_in_place(steps: Iterable[TakenStep]) -> bool:
     """Whether pods are replaced without a spare one: none of them served, and they hold GPUs."""
     return any(each.in_place for each in steps)

@@ -19,7 +19,8 @@ CLEAR_SECONDS = 120
 PAUSE_SECONDS = 300
 MOST_PAUSE_SECONDS = 900
 """All replicas are tried again after a pause, each time after a longer one. A try costs a pod that
-waits, and no request."""
+waits, and no request; it lasts for as long as pods are waited for in the first place, since nodes
+are added for pods that wait and for no others."""
 
 MOST_RESTART_PAUSE_SECONDS = 3600
 """Where nobody serves, what is declared is tried again after pauses that grow up to this."""

@@ -315,8 +315,12 @@ def test_pods_that_nobody_has_room_for_are_given_up_in_time_and_tried_again() ->
     assert world.steps[0].retrying
     world.look(ready_pod)
     assert world.deployment["replicas"] == 3
-    world.looks(3, ready_pod, pending, pending, after_s=60)
+    # As long as nodes may take to be added.
+    world.looks(10, ready_pod, pending, pending, after_s=60)
+    assert world.steps[0].retrying
+    world.look(ready_pod, pending, pending, after_s=60)
     assert (world.steps[0].retrying, world.steps[0].tries) == (False, 2)
+    world.look(ready_pod)
     assert world.deployment["replicas"] == 1
     assert len(heard(world.plans)) == 1
     world.look(ready_pod, after_s=600)
@@ -325,6 +329,28 @@ def test_pods_that_nobody_has_room_for_are_given_up_in_time_and_tried_again() ->
     plan = world.look(ready_pod, ready_pod, ready_pod)
     assert taken(world) == []
     assert [each.reason for each in heard(world.plans)] == ["Degraded", "Recovered"]
+
+
+@pytest.mark.parametrize("scaling", [{}, {"mode": "Operator", "minReplicas": 3, "maxReplicas": 3}])
+def test_trying_for_all_pods_makes_neither_events_nor_a_service_that_is_not_ready(
+    scaling: dict[str, Any],
+) -> None:
+    world = World(spec(replicas=3, scaling=scaling))
+    world.looks(3, ready_pod, pending, pending, after_s=300)
+    world.looks(2, ready_pod)
+    before, tries = len(world.plans), set()
+    for _ in range(3 * 60):
+        tried = world.steps[0].retrying
+        missing = (pending, pending) if tried else ()
+        plan = world.look(ready_pod, *missing, after_s=60)
+        tries.add(world.steps[0].tries)
+        assert condition(plan, "Ready")[0] == "True"
+        assert condition(plan, "ModelLoaded")[0] == "True"
+        assert condition(plan, "Degraded")[:2] == ("True", "FewerReplicas")
+        assert condition(plan, "Stalled")[0] == "False"
+    assert len(tries) > 3
+    notices = [each for plan in world.plans[before:] for each in plan.notices]
+    assert {(each.warning, each.reason) for each in notices} == {(False, "Applied")}
 
 
 def test_tries_are_counted_only_so_far() -> None:
