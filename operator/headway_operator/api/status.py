@@ -103,6 +103,9 @@ class TakenStep(ApiModel):
     replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
     """FewerReplicas: most pods."""
 
+    wanted_replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """FewerReplicas: pods that were decided on last, and are to run once they can be had."""
+
     max_batch_size: Annotated[int, Field(ge=1, le=8192)] | None = None
     """LowerLimits: most requests running at once."""
 

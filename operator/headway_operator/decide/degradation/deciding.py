@@ -19,6 +19,7 @@ from headway_operator.decide.degradation.leaving import (
     left,
     moved_on,
     tried_again,
+    with_wanted,
 )
 from headway_operator.decide.degradation.reading import Reading, State, read_shortages
 from headway_operator.decide.degradation.taking import Case, take
@@ -74,6 +75,7 @@ def decide_degradation(
     void = tuple(
         _taken_back([each], "the spec is another one") for each in before if each not in standing
     )
+    standing = tuple(with_wanted(each, declared) for each in standing)
     look = _Look(facts, declared, signals, readings, watch, standing)
     moved = _taken(look) or _left(look) or _moved_on(look) or _tried_again(look)
     moved = moved or Degradation(standing, watch)

@@ -70,6 +70,14 @@ def tried_again(standing: Iterable[TakenStep], facts: Facts) -> tuple[TakenStep,
     return tuple(each.model_copy(update=changes) for each in found)
 
 
+def with_wanted(taken: TakenStep, declared: InferenceServiceSpec) -> TakenStep:
+    """The step with the pods that are to run without it: the next operator goes on from there."""
+    wanted = max(1, declared.replicas)
+    if taken.step is not Step.FEWER_REPLICAS or taken.wanted_replicas == wanted:
+        return taken
+    return taken.model_copy(update={"wanted_replicas": wanted})
+
+
 def _replacing(standing: Iterable[TakenStep]) -> tuple[TakenStep, ...]:
     return tuple(each for each in standing if RULES[each.step].restarts)
 

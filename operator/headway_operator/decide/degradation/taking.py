@@ -140,7 +140,8 @@ def _fewer_replicas(before: TakenStep | None, case: Case) -> Fields | None:
     fewer = max(1, min(able, wanted - 1))
     if able == 0 or fewer >= wanted:
         return None
-    return {"replicas": min(fewer, before.replicas or fewer) if before else fewer}
+    fewer = min(fewer, before.replicas or fewer) if before else fewer
+    return {"replicas": fewer, "wanted_replicas": case.declared.replicas}
 
 
 _FIELDS: dict[Step, Callable[[TakenStep | None, Case], Fields | None]] = {
