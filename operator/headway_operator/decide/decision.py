@@ -66,7 +66,7 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     refusals = standing_refusals(snapshot, needed)
     facts = gather_facts(snapshot, spec, published, template, now)
     least = least_of(facts.least, steps)
-    facts = replace(facts, least=least, refusals=refusals, scaled=scaled)
+    facts = replace(facts, least=least, refusals=refusals, scaled=scaled, degradation=steps)
     degradation = decide_degradation(facts, declared, retuned.signals if retuned else None)
     return _plan(
         replace(facts, degradation=degradation.steps),

@@ -115,7 +115,7 @@ def _next_step(look: _Look, shortage: Shortage) -> tuple[TakenStep, int] | None:
         step = take(rung, standing.get(rung.step), case)
         if step is None:
             continue
-        return step, after_seconds(rung)
+        return step, reading.hope_seconds + after_seconds(rung)
     return None
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from headway_operator.api.status import TakenStep
 from headway_operator.decide import Plan
-from headway_operator.observe.records import PodRecord
+from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.observe.records import PodRecord, ServiceKey
 from tests.unit.operator.degradation.world import (
     CALM,
     CLASSES,
@@ -29,6 +30,7 @@ from tests.unit.operator.degradation.world import (
 from tests.unit.operator.samples import condition, ended, pod, running, spec
 
 FALLBACK = {"step": "FallbackModel", "model": {"uri": "pvc://models/tinier"}}
+UP_TO_FOUR = {"mode": "Operator", "minReplicas": 1, "maxReplicas": 4}
 GPU = {"resources": {"limits": {"nvidia.com/gpu": "1", "memory": "8Gi"}}}
 
 
@@ -475,12 +477,52 @@ def test_engines_that_headway_does_not_drive_are_not_lowered(mode: str) -> None:
 
 
 def test_pods_that_may_still_be_added_come_first() -> None:
-    world = pressed_service(scaling={"mode": "Operator", "minReplicas": 1, "maxReplicas": 2})
-    world.looks(50, ready_pod, load=PRESSED)
+    world = pressed_service(scaling=UP_TO_FOUR)
+    world.looks(25, ready_pod, load=PRESSED)
+    assert taken(world) == []
+    # Load asks for another one, which takes its time.
+    assert world.snapshot.scaling is not None
+    grown = replace(world.snapshot.scaling, replicas=2)
+    world.snapshot = replace(world.snapshot, scaling=grown)
+    world.looks(40, ready_pod, loading_pod, load=PRESSED)
+    assert world.deployment["replicas"] == 2
     assert taken(world) == []
     world = pressed_service(scaling={"mode": "Operator", "minReplicas": 1, "maxReplicas": 1})
     world.looks(50, ready_pod, load=PRESSED)
     assert taken(world) == ["ShedClasses", "LowerLimits"]
+
+
+def test_blocks_that_run_out_of_engines_with_little_work_get_no_pod_and_are_not_waited_for() -> (
+    None
+):
+    world = pressed_service(scaling=UP_TO_FOUR)
+    load = replace(PRESSED, token_load=0.25)
+    world.looks(120 // 5 + 6, ready_pod, load=load)
+    assert taken(world) == []
+    world.looks(2, ready_pod, load=load)
+    assert taken(world) == ["ShedClasses"]
+    assert world.deployment["replicas"] == 1
+    # The next one has not to wait for a pod that did not come before.
+    world.looks(8, ready_pod, load=load)
+    assert taken(world) == ["ShedClasses", "LowerLimits"]
+
+
+def test_a_pod_that_others_have_the_gpu_of_is_not_waited_for() -> None:
+    world = pressed_service(scaling=UP_TO_FOUR, engine=GPU)
+    other = GpuClaim(ServiceKey("team", "other"), gpus=1, least=1, wanted=1, running=1)
+    world.snapshot = replace(world.snapshot, quota=GpuQuota(2, (other,)))
+    plan = world.looks(12, ready_pod, load=replace(PRESSED, token_load=1.5))[-1]
+    assert condition(plan, "ScalingLimited")[:2] == ("True", "GpuQuota")
+    assert taken(world) == ["ShedClasses"]
+
+
+def test_pods_that_were_given_up_are_not_waited_for() -> None:
+    world = pressed_service(scaling={"mode": "Operator", "minReplicas": 2, "maxReplicas": 4})
+    world.looks(3, ready_pod, pending, after_s=300)
+    world.looks(2, ready_pod, load=CALM)
+    assert taken(world) == ["FewerReplicas"]
+    world.looks(8, ready_pod, load=PRESSED)
+    assert taken(world) == ["ShedClasses", "FewerReplicas"]
 
 
 def test_without_metrics_nothing_is_decided() -> None:

@@ -73,6 +73,7 @@ class Load:
     waiting: float = 0.0
     ttft: float | None = 0.5
     running: float = 40.0
+    token_load: float | None = None
 
 
 CALM = Load()
@@ -92,6 +93,8 @@ def sample(at: float, load: Load) -> EngineSample:
         1024.0,
         8192.0,
         1024.0,
+        token_load=load.token_load,
+        step_overhead=0.1,
         classes={"chat": ClassSample(0.0, 0.0, ttft_ratio=load.ttft)},
     )
 
