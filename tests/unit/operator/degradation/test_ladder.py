@@ -19,6 +19,7 @@ from tests.unit.operator.degradation.world import (
     CLASSES,
     PRESSED,
     Load,
+    MakePod,
     World,
     found,
     heard,
@@ -334,16 +335,18 @@ def test_pods_that_nobody_has_room_for_are_given_up_in_time_and_tried_again() ->
 
 
 @pytest.mark.parametrize("scaling", [{}, {"mode": "Operator", "minReplicas": 3, "maxReplicas": 3}])
+@pytest.mark.parametrize("fails", [pending, partial(killed, restarts=5)])
 def test_trying_for_all_pods_makes_neither_events_nor_a_service_that_is_not_ready(
-    scaling: dict[str, Any],
+    scaling: dict[str, Any], fails: MakePod
 ) -> None:
-    world = World(spec(replicas=3, scaling=scaling))
-    world.looks(3, ready_pod, pending, pending, after_s=300)
+    ladder = [{"step": "FewerReplicas"}]
+    world = World(spec(replicas=3, scaling=scaling, degradation=ladder))
+    world.looks(3, ready_pod, fails, fails, after_s=300)
     world.looks(2, ready_pod)
     before, tries = len(world.plans), set()
     for _ in range(3 * 60):
         tried = world.steps[0].retrying
-        missing = (pending, pending) if tried else ()
+        missing = (fails, fails) if tried else ()
         plan = world.look(ready_pod, *missing, after_s=60)
         tries.add(world.steps[0].tries)
         assert condition(plan, "Ready")[0] == "True"
