@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from headway_operator.api import InferenceServiceSpec
+from headway_operator.api.degradation import Step
 from headway_operator.api.status import TakenStep
 from headway_operator.decide.degradation.ladder import (
     RULES,
@@ -128,10 +129,12 @@ def _moved_on(look: _Look) -> Degradation | None:
 
 def _tried_again(look: _Look) -> Degradation | None:
     """Where no step is left and what is in force fails, what is declared may work again."""
-    problem = look.facts.problem
-    is_short = look.readings[Shortage.MEMORY].state is State.SHORT
-    fails = is_short or (problem is not None and problem.stalls)
-    if not fails or _next_step(look, Shortage.MEMORY) is not None:
+    memory, problem = look.readings[Shortage.MEMORY], look.facts.problem
+    lacks_memory = memory.state is State.SHORT and memory.widespread
+    # Less memory breaks nothing else; another model may do.
+    has_other_model = any(each.step is Step.FALLBACK_MODEL for each in look.standing)
+    is_broken = problem is not None and problem.stalls and has_other_model
+    if not (lacks_memory or is_broken) or _next_step(look, Shortage.MEMORY) is not None:
         return None
     steps = tried_again(look.standing, look.facts)
     return _with(look, steps, ()) if steps else None

@@ -245,6 +245,24 @@ def test_engines_that_load_or_serve_are_not_replaced_to_try_what_is_declared(old
     assert [(each.memory_percent, each.retrying) for each in world.steps] == [(40, False)]
 
 
+def test_one_that_fails_beside_others_that_load_is_no_reason_to_replace_them() -> None:
+    world = World(spec(replicas=3, degradation=[{"step": "SmallerMemory"}]))
+    world.looks(5, killed, killed, killed, after_s=60)
+    (step,) = world.steps
+    world.looks(5, killed, loading_pod, loading_pod, after_s=3600)
+    assert world.steps == (step,)
+
+
+def test_less_memory_is_not_to_blame_for_other_ends() -> None:
+    world = World()
+    world.looks(2, killed)
+    smaller = world.hash
+    crashes = partial(pod, engine=ended("Error", 7, restartCount=9))
+    plan = world.looks(5, crashes, after_s=3600)[-1]
+    assert condition(plan, "Stalled")[:2] == ("True", "EngineCrashed")
+    assert world.hash == smaller
+
+
 def test_a_fallback_model_that_does_not_run_is_left_for_what_is_declared() -> None:
     world = World(spec(degradation=[{"step": "SmallerMemory"}, FALLBACK]))
     while len(world.steps) < 2:
