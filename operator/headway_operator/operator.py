@@ -54,8 +54,10 @@ from headway_operator.work_queue import WorkQueue, backoff_seconds
 
 TICK_SECONDS = 5
 RELIST_SECONDS = 300
-SILENCE_SECONDS = 60
-"""The Lease is renewed every few seconds; a watch that is silent for this long is dead."""
+SILENT_LOOKS = 20
+"""The Lease is looked at every 3 s, and renewed as often by who leads. A watch that shows none of
+that for so many looks, which take a minute at least, is dead. Looks that fail do not count: an API
+server that is away shows nobody anything, and another process would not find it either."""
 _WORKERS = 16
 _LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
 
@@ -91,7 +93,7 @@ class Operator:
             memory=self.memory,
         )
         self.term: int | None = None
-        self.last_sign_of_life = time.monotonic()
+        self.looks_when_alive = 0
         self.tasks: list[asyncio.Task[None]] = []
 
     async def reconcile(self, key: ServiceKey) -> None:
@@ -248,7 +250,7 @@ class Operator:
 
     def alive(self) -> None:
         """An event of the Lease came through: the watch is alive."""
-        self.last_sign_of_life = time.monotonic()
+        self.looks_when_alive = self.leadership.looks
 
     def check(self) -> None:
         """The liveness probe.
@@ -258,9 +260,9 @@ class Operator:
         """
         if self.relist.overlooked:
             raise RuntimeError(f"the watches do not show {self.relist.overlooked} objects")
-        silence = time.monotonic() - self.last_sign_of_life
-        if silence > SILENCE_SECONDS:
-            raise RuntimeError(f"no event of Lease {LEASE_NAME} for {silence:.0f} s")
+        silent = self.leadership.looks - self.looks_when_alive
+        if silent > SILENT_LOOKS:
+            raise RuntimeError(f"no event of Lease {LEASE_NAME} in {silent} looks at it")
 
     def stop(self) -> None:
         """Stop acting and hand the Lease back."""

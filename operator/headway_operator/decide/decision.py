@@ -15,6 +15,7 @@ from headway_operator.decide.degradation import (
     Degradation,
     decide_degradation,
     held_back,
+    least_of,
     replaces_in_place,
     standing_steps,
 )
@@ -65,7 +66,8 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     needed = needed_applications(snapshot, children)
     refusals = standing_refusals(snapshot, needed)
     facts = gather_facts(snapshot, spec, published, template, now)
-    facts = replace(facts, refusals=refusals, scaled=scaled)
+    least = least_of(facts.least, steps)
+    facts = replace(facts, least=least, refusals=refusals, scaled=scaled, degradation=steps)
     degradation = decide_degradation(facts, declared, retuned.signals if retuned else None)
     return _plan(
         replace(facts, degradation=degradation.steps),

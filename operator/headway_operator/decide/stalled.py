@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headway_operator.api.degradation import Step
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.obstacles import FUNDAMENTAL, broken, left_behind, overdue
 from headway_operator.decide.verdict import Verdict
@@ -17,6 +18,10 @@ def stalled(facts: Facts) -> Verdict:
 
 
 def _needs_a_change(facts: Facts) -> Verdict | None:
+    gave_up = any(each.step is Step.FEWER_REPLICAS for each in facts.degradation)
+    if gave_up and facts.ready >= facts.least:
+        # Pods that are given up are only tried again.
+        return None
     return broken(facts) if facts.problem is not None and facts.problem.stalls else None
 
 

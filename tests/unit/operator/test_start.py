@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from kubernetes.aio.client import ApiException
 from prometheus_client import REGISTRY
 
 from headway_operator.act.lease import Leadership
@@ -23,9 +25,9 @@ from headway_operator.observe.clock_watch import ClockWatch
 from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.observe.tuning import OperatingPoint
-from headway_operator.operator import Operator
+from headway_operator.operator import SILENT_LOOKS, Operator
 from headway_operator.watching import watch_settings
-from tests.unit.operator.fakes import FakeCluster
+from tests.unit.operator.fakes import FakeCluster, api_error
 from tests.unit.operator.samples import NOW, pod, ready_pod, service, snapshot, spec
 
 VARIABLES = {
@@ -243,13 +245,48 @@ async def test_a_term_begins_with_the_lease(operator: Operator) -> None:
     assert not operator.memory.sidecars.report("a").asked
 
 
+async def look(operator: Operator, times: int) -> None:
+    """Let the operator look at its Lease, whether or not that works."""
+    for _ in range(times):
+        with suppress(ApiException):
+            await operator.leadership.acquire_or_renew()
+
+
+async def test_an_operator_whose_api_server_is_away_lives_on(operator: Operator) -> None:
+    cluster: FakeCluster = operator.leadership._cluster  # type: ignore[assignment]
+    await look(operator, SILENT_LOOKS)
+    operator.check()
+    cluster.fails = [api_error(503)] * 1000
+    await look(operator, 1000)
+    operator.check()
+    # It is back, and so are the watches.
+    await look(operator, 1)
+    with pytest.raises(RuntimeError, match="no event of Lease"):
+        operator.check()
+    operator.alive()
+    await look(operator, SILENT_LOOKS)
+    operator.check()
+
+
+async def test_a_standby_with_a_dead_watch_is_not_alive(operator: Operator) -> None:
+    cluster: FakeCluster = operator.leadership._cluster  # type: ignore[assignment]
+    other = Leadership(cluster, "headway-system", "other", lambda: None)  # type: ignore[arg-type]
+    await other.acquire_or_renew()
+    await look(operator, SILENT_LOOKS)
+    assert operator.leadership.epoch is None
+    operator.check()
+    await look(operator, 1)
+    with pytest.raises(RuntimeError, match="no event of Lease"):
+        operator.check()
+
+
 async def test_operator_with_a_dead_watch_is_not_alive(operator: Operator) -> None:
     operator.check()
     operator.relist.overlooked = 2
     with pytest.raises(RuntimeError, match="do not show 2 objects"):
         operator.check()
     operator.relist.overlooked = 0
-    operator.last_sign_of_life -= 61
+    await look(operator, SILENT_LOOKS + 1)
     with pytest.raises(RuntimeError, match="no event of Lease"):
         operator.check()
 
