@@ -39,6 +39,7 @@ class Actor:
         remembered = self.memory.of(snapshot.service)
         remembered.published, remembered.tuning = plan.published, plan.tuning
         remembered.scaling, remembered.idleness = plan.scaling, plan.idleness
+        remembered.told = plan.told
         took_no_step = plan.status.degradation == snapshot.service.status.degradation
         if took_no_step:
             remembered.shortages = plan.shortages

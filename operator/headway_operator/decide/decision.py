@@ -28,6 +28,7 @@ from headway_operator.decide.notices import (
 )
 from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
+from headway_operator.decide.quarantine import bad_requests_of, decide_quarantine_notices
 from headway_operator.decide.retune import Retuned
 from headway_operator.decide.router import decide_target, target_change
 from headway_operator.decide.scaling import claim_of, decide_scaling
@@ -105,6 +106,7 @@ def _plan(
             *(decide_scaling_notices(scaled) if scaled else ()),
             *(degradation.notices if degradation else ()),
             *decide_router_notices(target_change(snapshot, target) if target else ""),
+            *decide_quarantine_notices(snapshot),
             *decide_notices(snapshot.service.status, status, found, applied, retuned),
         ),
         tuning=retuned.tuning if retuned else None,
@@ -112,6 +114,7 @@ def _plan(
         scaling=scaled.memory if scaled else snapshot.scaling,
         idleness=scaled.idleness if scaled else snapshot.idleness,
         shortages=degradation.watch if degradation else snapshot.shortages,
+        told=bad_requests_of(snapshot),
         rung=degradation.rung if degradation else 0,
         claim=_claim(facts),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headway_operator.api.labels import CHILD_SLOTS
@@ -11,6 +12,7 @@ from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.memo import Memo
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
+from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
 from headway_operator.observe.scaling import Scaling, timed_anew
 from headway_operator.observe.shortage import ShortageWatch
@@ -30,6 +32,7 @@ class ServiceMemory:
         scaling: how many pods it needed; None where others decide that.
         idleness: how long it was not used; None where it always has pods.
         shortages: for how long something has been short.
+        told: the requests that broke something of which events told, by pod uid.
         refusals: objects the API server did not take, by slot.
         memo: results of decisions about it.
     """
@@ -40,6 +43,7 @@ class ServiceMemory:
     scaling: Scaling | None = None
     idleness: Idleness | None = None
     shortages: ShortageWatch | None = None
+    told: Mapping[str, BadRequests] = field(default_factory=dict)
     refusals: dict[str, Refusal] = field(default_factory=dict)
     memo: Memo = field(default_factory=Memo)
     _generation: int = -1

@@ -237,6 +237,7 @@ def carried_out(before: Snapshot, plan: Plan) -> Snapshot:
         tuning=plan.tuning,
         scaling=plan.scaling,
         shortages=plan.shortages,
+        told=plan.told,
         reports=reports,
     )
 

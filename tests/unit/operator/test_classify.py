@@ -213,20 +213,30 @@ def test_every_finding_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "remedy"),
+    ("reason", "tier", "remedy"),
     [
-        ("EngineOutOfMemory", "lower --gpu-memory-utilization"),
-        ("KVCacheTooSmall", "lower --max-model-len"),
+        ("EngineOutOfMemory", Tier.RESOURCE, "lower --gpu-memory-utilization"),
+        ("KVCacheTooSmall", Tier.RESOURCE, "lower --max-model-len"),
+        ("ModelDownloadFailed", Tier.TEMPORARY, "check model.uri"),
     ],
 )
 @pytest.mark.parametrize("restarts", [0, 3])
-def test_what_an_engine_says_of_its_end_is_told(reason: str, remedy: str, restarts: int) -> None:
-    message = json.dumps({"reason": reason, "captures": {"path": LOG_LINE}})
+def test_what_an_engine_says_of_its_end_is_told(
+    reason: str, tier: Tier, remedy: str, restarts: int
+) -> None:
+    message = json.dumps({"reason": reason, "captures": {"path": LOG_LINE, "answer": LOG_LINE}})
     problem = problem_of(pod(engine=ended("Error", 1, message, restartCount=restarts)))
-    assert (problem.reason, problem.tier) == (reason, Tier.RESOURCE)
+    assert (problem.reason, problem.tier) == (reason, tier)
     assert problem.stalls == (restarts == 3)
     assert remedy in problem.message
     assert LOG_LINE not in problem.message
+
+
+@pytest.mark.parametrize("answer", ["HTTP 503", "no answer"])
+def test_what_the_hub_answered_is_told(answer: str) -> None:
+    message = json.dumps({"reason": "ModelDownloadFailed", "captures": {"answer": answer}})
+    problem = problem_of(pod(engine=ended("Error", 1, message)))
+    assert f"(from the hub: {answer})" in problem.message
 
 
 def test_an_engine_cannot_speak_for_the_preflight_check() -> None:
