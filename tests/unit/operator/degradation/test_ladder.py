@@ -12,7 +12,7 @@ import pytest
 
 from headway_operator.api.status import TakenStep
 from headway_operator.decide import Plan
-from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.observe.claims import Claims, GpuClaim, GpuQuota
 from headway_operator.observe.records import PodRecord, ServiceKey
 from tests.unit.operator.degradation.world import (
     CALM,
@@ -28,7 +28,7 @@ from tests.unit.operator.degradation.world import (
     pending,
     ready_pod,
 )
-from tests.unit.operator.samples import condition, ended, pod, running, spec
+from tests.unit.operator.samples import OPERATOR, condition, ended, pod, running, spec
 
 FALLBACK = {"step": "FallbackModel", "model": {"uri": "pvc://models/tinier"}}
 UP_TO_FOUR = {"mode": "Operator", "minReplicas": 1, "maxReplicas": 4}
@@ -446,8 +446,11 @@ def test_pods_that_were_given_up_are_tried_again_on_gpus_that_nobody_has_by_now(
 
     def look(used: int, *makes: MakePod, **more: float) -> Plan:
         other = GpuClaim(ServiceKey("team", "other"), 1, used, used, used)
-        own = world.plans[-1].claim
-        world.snapshot = replace(world.snapshot, quota=GpuQuota(8, (other,), own=own))
+        claims, own = Claims(), world.plans[-1].claim
+        for each in filter(None, (own, other)):
+            claims.put(each.key, each, 8, OPERATOR.epoch)
+        quota = claims.quota(8, world.snapshot.service.key, 2, OPERATOR.epoch)
+        world.snapshot = replace(world.snapshot, quota=quota)
         return world.look(*makes, **more)
 
     for _ in range(3):
