@@ -113,13 +113,17 @@ class Operator:
             self.queue.add(key)
 
     def now(self) -> Instant:
-        """The moment, by a clock that may have been set: what it timed until then is forgotten."""
-        now, by = time.time(), self.clock_watch.jumped()
+        """The moment; what was timed by another clock than this is forgotten before."""
+        self.watch_clock()
+        return Instant.at(time.time())
+
+    def watch_clock(self) -> None:
+        """Forget what the clock has timed, if it was set."""
+        by = self.clock_watch.jumped()
         if by:
             logger.warning("The clock was set by %+.0f s: all that lasts is timed anew", by)
-            self.memory.clock_was_set(by, now)
+            self.memory.clock_was_set(by, time.time())
             self.collector.forget()
-        return Instant.at(now)
 
     def claim(self, snapshot: Snapshot, plan: Plan) -> bool:
         """Note what a service wants of GPUs that are shared. Returns whether that is news."""
@@ -160,7 +164,7 @@ class Operator:
             # However long a tick takes, decisions are made every 5 s.
             due = max(due + TICK_SECONDS, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
-            self.now()
+            self.watch_clock()
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
             self.watch_demand()

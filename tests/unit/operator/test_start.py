@@ -190,11 +190,11 @@ async def test_a_clock_that_is_set_is_told_once_and_times_begin_anew(
     monkeypatch.setattr(operator.collector, "forget", lambda: forgotten.append(True))
     known = operator.memory.of(service())
     known.idleness = Idleness(7, since=900.0)
-    operator.now()
+    operator.watch_clock()
     assert known.idleness is not None
     at[0] -= 3600.0
-    operator.now()
-    operator.now()
+    operator.now()  # also between two ticks
+    operator.watch_clock()
     assert known.idleness is None
     assert forgotten == [True]
     assert [each.getMessage()[:28] for each in caplog.records] == ["The clock was set by -3600 s"]
