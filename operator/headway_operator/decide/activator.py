@@ -28,7 +28,7 @@ def is_activated(snapshot: Snapshot, spec: InferenceServiceSpec, *, leaving: boo
         spec: its spec.
         leaving: its engines go, because nobody uses them.
     """
-    # One that is off, without pods and without an activator, has nobody who would come.
+    # For one that is off no engine comes that requests could be held for.
     is_off = not spec.scaling.may_be_zero and spec.replicas == 0
     if not is_off and not ready_pods(snapshot.pods) and points_to(snapshot) == ACTIVATOR:
         return True  # also while its pods are not ready: nobody else is
