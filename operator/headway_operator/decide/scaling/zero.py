@@ -84,13 +84,14 @@ def awake(snapshot: Snapshot, spec: InferenceServiceSpec, scaled: Scaled, now: I
     memory = replace(idle.memory, handed_over=_handed_over(snapshot, now))
     if not _has_left(idle, memory, now):
         return replace(scaled, idleness=memory, leaving=True)
+    in_vain = "" if ready_pods(snapshot.pods) else ", and no pod got ready"
     seconds = now.unix - memory.since
     before = snapshot.rollout.wanted if snapshot.rollout else scaled.replicas
     return Scaled(
         0,
         _one_pod(spec, snapshot.operator.epoch, now),
         before,
-        f"No request for {seconds:.0f} s",
+        f"No request for {seconds:.0f} s{in_vain}",
         0,
         "ScaledToZero",
         Idleness(memory.epoch, memory.since),

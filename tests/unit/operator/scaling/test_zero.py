@@ -383,6 +383,10 @@ def test_a_pod_that_will_not_come_goes_when_nobody_asks_any_more(
         assert world.points_to == ACTIVATOR
         assert world.seconds - began <= after_seconds + 30
     assert world.seconds - began >= after_seconds
+    assert [each.endswith(" s, and no pod got ready") for each in world.told("ScaledToZero")] == [
+        False,
+        True,
+    ]
     assert world.tick(FOR_LONG) == 0
 
 
