@@ -73,12 +73,13 @@ def install_chart(cluster: Cluster, images: Images, *settings: str) -> str:
         f"routerImage.repository={router_repository}",
         f"routerImage.tag={router_tag}",
         f"prometheus.url={PROMETHEUS_URL}",
-        *settings,
     )
+    # Strings: a digest may be made of digits only.
+    given = (*(("--set-string", each) for each in values), *(("--set", each) for each in settings))
     return cluster.run(
         *("helm", "upgrade", "--install", RELEASE, str(CHART)),
         *("--namespace", OPERATOR_NAMESPACE, "--create-namespace", "--wait", "--timeout", "3m"),
-        *(part for value in values for part in ("--set", value)),
+        *(part for pair in given for part in pair),
         timeout_s=240,
     )
 

@@ -10,6 +10,7 @@ FAULTS = {
     "quota": "a ResourceQuota that is used up",
     "crash_loop": "an engine that crashes again and again, and a fix",
     "pod_killed_under_load": "a pod killed under load",
+    "pod_killed_behind_the_router": "a pod killed under load, behind the router",
     "host_out_of_memory": "memory limit exceeded",
     "engine_out_of_memory": "the engine has too little memory for its KV cache at start",
     "cache_beyond_the_limit": "a KV cache beyond the memory limit: less of it, until it fits",
@@ -22,6 +23,7 @@ FAULTS = {
     "kv_cache_full": "a KV cache that is full",
     "kv_cache_full_and_missed": "a KV cache that is full while a promise is missed",
     "poison_request": "requests that are made to break the engine",
+    "request_kills_the_engine": "a request that kills the engine, and its quarantine",
     "rollout_without_a_spare_gpu": "a rollout without a spare GPU",
 }
 """By key: the name of the test without ``test_``."""

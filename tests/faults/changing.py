@@ -23,11 +23,6 @@ def remove_env(service: Service, *names: str) -> None:
     service.patch({"spec": {"engine": {"env": kept}}})
 
 
-def set_arguments(service: Service, arguments: list[str]) -> None:
-    """Start the engine with these arguments."""
-    service.patch({"spec": {"engine": {"args": arguments}}})
-
-
 def gpus(count: int) -> None:
     """Have the node offer that many."""
     stack.lab("fake-gpus", str(count))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.lab.volumes import volume_name
 from tests.e2e import stack
 from tests.e2e.kube import Cluster
 from tests.e2e.service import KIND, Service
@@ -24,10 +25,13 @@ from tests.faults.traffic import Traffic
 
 NAMESPACE = "headway-faults"
 MODEL = "smollm2"
+CLAIM = "adapters"
+"""Of a volume that one of the faults lacks at first."""
 GPUS = 2
 """Fake ones of the node: what one pod and the next one of a rollout need."""
 
 _FAILURE = pytest.StashKey[str]()
+"""Of a test that came to its end, whatever became of it; empty if all held."""
 _MAX_FAILURE = 300
 
 RecordFault = Callable[..., AbstractContextManager[Fault]]
@@ -42,13 +46,25 @@ def api_url(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def namespace(operator: Cluster) -> Iterator[str]:
-    """A namespace under the restricted profile; gone afterwards, with everything in it."""
+    """A namespace under the restricted profile; gone afterwards, with everything in it.
+
+    What a run left that was killed goes first.
+    """
+    if operator.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found"):
+        remove_namespace(operator)
     stack.make_namespace(operator, NAMESPACE)
     yield NAMESPACE
-    operator.kubectl("delete", KIND, "--all", "-n", NAMESPACE, timeout_s=60)
-    gone = ("wait", "pod", "--all", "--for=delete", "-n", NAMESPACE, "--timeout=120s")
-    operator.kubectl(*gone, timeout_s=150)
-    operator.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", timeout_s=300)
+    remove_namespace(operator)
+
+
+def remove_namespace(cluster: Cluster) -> None:
+    """Delete the namespace, and the volume of a claim in it that outlives it."""
+    cluster.kubectl("delete", KIND, "--all", "-n", NAMESPACE, timeout_s=60)
+    if cluster.list("pods", NAMESPACE):
+        gone = ("wait", "pod", "--all", "--for=delete", "-n", NAMESPACE, "--timeout=120s")
+        cluster.kubectl(*gone, timeout_s=150)
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", timeout_s=300)
+    cluster.kubectl("delete", "pv", volume_name(NAMESPACE, CLAIM), "--ignore-not-found")
 
 
 _ONE_FLOATING_THREAD = [
@@ -93,24 +109,43 @@ def chat(warm: Service) -> Service:
 
 
 @pytest.fixture
+def few_blocks(warm: Service) -> Service:
+    """The same with a KV cache of 12 blocks of 128 tokens."""
+
+    def change(document: dict[str, Any]) -> None:
+        document["spec"]["engine"]["args"].append("--num-gpu-blocks-override=12")
+
+    return put_right(warm, pods=1, change=change)
+
+
+@pytest.fixture
 def pair(warm: Service) -> Service:
     """The same with two pods."""
     return put_right(warm, pods=2)
 
 
-def put_right(service: Service, pods: int) -> Service:
+def put_right(
+    service: Service, pods: int, change: Callable[[dict[str, Any]], None] | None = None
+) -> Service:
     """Whatever an earlier fault left, a service with that many pods and nothing amiss.
 
     A version that was repaired stays, since another one takes an engine's start.
+
+    Args:
+        service: the service.
+        pods: how many it is to have.
+        change: of the warm service's spec; of what is in it, the model and the engine's arguments
+            tell whether it is there already.
     """
     stack.lab("fake-gpus", str(GPUS))
-    stored, declared = service.read(), spec_of_chat()
+    stored, declared = service.read(), spec_of_chat(change)
+    declared["spec"]["replicas"] = pods
     kept = [stored["spec"]["model"], stored["spec"]["engine"]["args"]]
     wanted = [declared["spec"]["model"], declared["spec"]["engine"]["args"]]
-    if kept != wanted or not is_settled(stored):
+    if kept != wanted or stored["spec"]["router"]["enabled"] or not is_settled(stored):
         text = yaml.safe_dump(declared)
         service.cluster.kubectl("replace", "-f", "-", "-n", service.namespace, stdin=text)
-    if stored["spec"]["replicas"] != pods:
+    elif stored["spec"]["replicas"] != pods:
         service.patch({"spec": {"replicas": pods}})
     wait_settled(service, pods)
     return service
@@ -122,7 +157,7 @@ def wait_settled(service: Service, pods: int = 1, timeout_s: float = 400) -> Non
     Raises:
         TimeoutError: it was not.
     """
-    selector = f"headway.dev/service={service.name}"
+    selector = f"headway.dev/service={service.name},app.kubernetes.io/component=engine"
     wait_until(
         lambda: (service.read(), len(service.cluster.list("pods", service.namespace, selector))),
         lambda seen: is_settled(seen[0]) and seen[1] == pods,
@@ -142,8 +177,8 @@ def results_file(operator: Cluster) -> results.File | None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Keep what did not hold, for the report."""
-    if call.when == "call" and call.excinfo is not None:
-        item.stash[_FAILURE] = call.excinfo.exconly(tryshort=True)
+    if call.when == "call":
+        item.stash[_FAILURE] = call.excinfo.exconly(tryshort=True) if call.excinfo else ""
     return (yield)
 
 
@@ -171,6 +206,9 @@ def record(
         return recorded(recording, service, api_url, traffic)
 
     yield record
-    recording.failure = request.node.stash.get(_FAILURE, "")[:_MAX_FAILURE]
+    failure = request.node.stash.get(_FAILURE, None)
+    if failure is None:
+        return  # somebody interrupted the run: what was cut short is no result
+    recording.failure = failure[:_MAX_FAILURE]
     if results_file is not None and recording.samples:
         results_file.add(recording)

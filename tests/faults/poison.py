@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import urllib.error
+import urllib.request
 from typing import Any
 
 _CHAT, _TEXT = "/v1/chat/completions", "/v1/completions"
@@ -55,3 +57,16 @@ def requests(model: str) -> dict[str, tuple[str, bytes]]:
             }
         ),
     }
+
+
+def answer_to(url: str, body: bytes) -> str:
+    """The status of what is answered, or what the client saw instead."""
+    request = urllib.request.Request(url, data=body, headers={"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return f"HTTP {answer.status}"
+    except urllib.error.HTTPError as error:
+        with error:
+            return f"HTTP {error.code}"
+    except OSError as error:
+        return type(error).__name__

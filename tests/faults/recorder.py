@@ -43,6 +43,11 @@ class Fault:
         self.recording.marks["caused"] = self.now_s()
         self.did(text)
 
+    def unlisted(self, text: str) -> None:
+        """A router sends nothing to the pod any more to which the fault happened."""
+        self.recording.marks["unlisted"] = self.now_s()
+        self.did(text)
+
     def shown(self, service: Service, kind: str, status: str, reason: str) -> str:
         """Wait until the service says what is wrong; gives the message.
 

@@ -52,11 +52,14 @@ class Request:
         offered_s: when it was sent, in seconds since the recording began.
         ended_s: when it was over.
         error: empty when it was answered in full, else what the client saw.
+        first_token_s: when its first token had come, in seconds since the recording began; None if
+            none came.
     """
 
     offered_s: float
     ended_s: float
     error: str = ""
+    first_token_s: float | None = None
 
 
 @dataclass
@@ -71,7 +74,8 @@ class Recording:
         samples: once a second.
         happenings: in order of time.
         requests: in the order in which they were offered.
-        marks: moments in seconds: ``caused``, ``shown``, ``mended``, ``recovered``; some may lack.
+        marks: moments in seconds: ``caused``, ``unlisted`` (a router knows), ``shown``, ``mended``,
+            ``recovered``; some may lack.
         failure: what did not hold; empty if all did.
     """
 
@@ -101,6 +105,10 @@ class Recording:
     def failed(self) -> list[str]:
         """What clients saw of the requests that were not answered in full."""
         return [each.error for each in self.requests if each.error]
+
+    def failed_before_they_began(self) -> list[str]:
+        """The same of those of which no token had come: another pod could have answered them."""
+        return [each.error for each in self.requests if each.error and each.first_token_s is None]
 
     def lost(self) -> list[str]:
         """The same of those that a pod had taken, or that were refused for more than a moment.

@@ -74,8 +74,8 @@ _ABOUT = """Made by `{command}` on {machine}; {versions}. Cluster, operator, eng
 that counts share these cores with whatever else the machine does: times are those of that day.
 Every line was recorded, by a watcher that looks once a second and by a client that sends a short
 streamed request every 2 s (or as the section says), each on a new connection. It tries nothing
-again, and there is no router between it and the pods. "As before after" is counted from the repair,
-or from the fault where nobody repairs."""
+again, and there is no router between it and the pods but where the section says so. "As before
+after" is counted from the repair, or from the fault where nobody repairs."""
 _HEAD = (
     "| fault | said so after | as before after | requests | failed | all held |",
     "| --- | --- | --- | --- | --- | --- |",

@@ -45,10 +45,14 @@ def _figures(recording: Recording) -> Iterator[str]:
     yield "| | |"
     yield "| --- | --- |"
     yield f"| from the fault until the service said so | {_shown(recording)} |"
+    unlisted_s = _between(recording, "caused", "unlisted")
+    if unlisted_s is not None:
+        yield f"| from the fault until the pod is off the router's list | {unlisted_s:.1f} s |"
     begin = "the repair" if "mended" in recording.marks else "the fault, unrepaired,"
     yield f"| from {begin} until all was as before | {_seconds(_recovery_s(recording))} |"
     if recording.requests:
         yield f"| requests offered, answered, failed | {_counts(recording.requests)} |"
+        yield from _failures(recording)
         yield f"| longest time without an answer | {longest_gap_s(recording.requests):.0f} s |"
     answered = [each for each in recording.samples if each.answered]
     if answered:
@@ -59,6 +63,18 @@ def _figures(recording: Recording) -> Iterator[str]:
     if away:
         looks = len(recording.samples)
         yield f"| looks at which the API server did not answer | {away} of {looks} |"
+
+
+def _failures(recording: Recording) -> Iterator[str]:
+    failed = [each for each in recording.requests if each.error]
+    if failed and any(each.first_token_s is not None for each in recording.requests):
+        early = len(recording.failed_before_they_began())
+        yield f"| of those that failed, before their first token | {early} |"
+    caused_s = recording.marks.get("caused")
+    if failed and caused_s is not None:
+        last_s = max(each.offered_s for each in failed) - caused_s
+        told = "none was offered after it" if last_s < 0 else f"{last_s:.1f} s"
+        yield f"| from the fault until the last was offered that failed | {told} |"
 
 
 def _shown(recording: Recording) -> str:

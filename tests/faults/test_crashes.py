@@ -91,10 +91,10 @@ def test_cache_beyond_the_limit(chat: Service, record: RecordFault) -> None:
     with record(chat) as fault:
         fault.cause("VLLM_CPU_KVCACHE_SPACE is 10 GiB, engine.resources.limits.memory 12Gi")
         chat.patch({"spec": {"engine": {"env": with_cache(chat, "10"), "resources": LARGE}}})
-        chat.wait_for("Degraded", "True", timeout_s=600, reason="SmallerMemory")
+        chat.wait_for("Degraded", "True", timeout_s=360, reason="SmallerMemory")
         message = fault.shown(chat, "Degraded", "True", "SmallerMemory")
         assert message.startswith("OOMKilled: ")
-        chat.wait_for("Ready", "True", timeout_s=600)
+        chat.wait_for("Ready", "True", timeout_s=360)
         (pod,) = wait_until(chat.pods, lambda pods: len(pods) == 1, timeout_s=120, what="one pod")
         env = pod["spec"]["containers"][0]["env"]
         assert {"name": "VLLM_CPU_KVCACHE_SPACE", "value": "8"} in env

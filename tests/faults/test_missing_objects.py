@@ -10,7 +10,7 @@ from tests.cluster.lab.paths import Paths
 from tests.cluster.lab.volumes import persistent_volume, persistent_volume_claim
 from tests.e2e.service import Service
 from tests.faults.changing import add_env, create
-from tests.faults.conftest import RecordFault
+from tests.faults.conftest import CLAIM, RecordFault
 from tests.faults.registry import EmptyRegistry
 
 pytestmark = pytest.mark.cluster
@@ -54,13 +54,13 @@ def test_missing_claim(chat: Service, record: RecordFault) -> None:
     """
     with record(chat) as fault:
         fault.cause("engine.volumes refers to the claim adapters")
-        volume = {"name": "adapters", "persistentVolumeClaim": {"claimName": "adapters"}}
+        volume = {"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}
         engine = chat.read()["spec"]["engine"]
         change = {
             "volumes": [*engine["volumes"], volume],
             "volumeMounts": [
                 *engine["volumeMounts"],
-                {"name": "adapters", "mountPath": "/adapters"},
+                {"name": CLAIM, "mountPath": "/adapters"},
             ],
         }
         chat.patch({"spec": {"engine": change}})
@@ -70,8 +70,8 @@ def test_missing_claim(chat: Service, record: RecordFault) -> None:
         models = Paths.from_environment(os.environ).models
         create(
             chat,
-            persistent_volume(chat.namespace, "adapters", models),
-            persistent_volume_claim(chat.namespace, "adapters"),
+            persistent_volume(chat.namespace, CLAIM, models),
+            persistent_volume_claim(chat.namespace, CLAIM),
         )
         fault.recovered(chat)
     assert fault.recording.lost() == []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import urllib.error
-import urllib.request
+from typing import Any
 
 import pytest
 
@@ -12,8 +11,9 @@ from tests.e2e import faults
 from tests.e2e.load import Load
 from tests.e2e.service import Service, identity, pod_metrics, total
 from tests.faults import poison
-from tests.faults.changing import set_arguments
-from tests.faults.conftest import MODEL, RecordFault, wait_settled
+from tests.faults.conftest import MODEL, RecordFault
+from tests.faults.recorder import Fault
+from tests.faults.routing import routed, wait_unlisted
 
 pytestmark = pytest.mark.cluster
 
@@ -23,16 +23,13 @@ METRICS_PORT = 8901
 def test_pod_killed_under_load(pair: Service, record: RecordFault) -> None:
     """A pod killed under load.
 
-    Two pods; every half a second a request for 32 tokens, so that some always run. The engine
-    process of one of them is killed with SIGKILL, as the kernel kills. Nothing is repaired by hand.
+    Two pods without a router; every half a second a request for 32 tokens, so that some always run.
+    The engine process of one of them is killed with SIGKILL, as the kernel kills. Nothing is
+    repaired by hand.
     """
-    with record(pair, period_s=0.5, max_tokens=32) as fault:
+    with record(pair, **BUSY) as fault:
         fault.watch_for(6)
-        victim = pair.pods()[0]
-        statuses = victim["status"]["containerStatuses"]
-        (engine,) = (each for each in statuses if each["name"] == "engine")
-        fault.cause("SIGKILL for the EngineCore process of one pod")
-        assert faults.kill_children(engine["containerID"], "EngineCore") == 1
+        kill_engine(pair.pods()[0], fault)
         fault.shown(pair, "Ready", "False", "EngineCrashed")
         fault.recovered(pair, pods=2)
     recording = fault.recording
@@ -42,6 +39,35 @@ def test_pod_killed_under_load(pair: Service, record: RecordFault) -> None:
     after = [each.error for each in recording.requests if each.offered_s > back_s]
     assert [error for error in after if error] == []
     assert fault.seen("event", "Warning EngineCrashed")
+
+
+def test_pod_killed_behind_the_router(pair: Service, record: RecordFault) -> None:
+    """A pod killed under load, behind the router.
+
+    The same with spec.router.enabled, so that clients reach the two pods through vllm-router. Its
+    list is looked at fifty times a second.
+    """
+    with routed(pair), record(pair, **BUSY) as fault:
+        fault.watch_for(6)
+        victim = pair.pods()[0]
+        kill_engine(victim, fault)
+        wait_unlisted(pair, victim)
+        fault.unlisted("the killed pod is off the router's list")
+        fault.shown(pair, "Ready", "False", "EngineCrashed")
+        fault.recovered(pair, pods=2)
+    assert fault.recording.failed_before_they_began() == []
+    assert fault.seen("event", "Warning EngineCrashed")
+
+
+BUSY: Any = {"period_s": 0.5, "max_tokens": 32}
+
+
+def kill_engine(pod: dict[str, Any], fault: Fault) -> None:
+    """SIGKILL for the process that computes."""
+    statuses = pod["status"]["containerStatuses"]
+    (engine,) = (each for each in statuses if each["name"] == "engine")
+    fault.cause("SIGKILL for the EngineCore process of one pod")
+    assert faults.kill_children(engine["containerID"], "EngineCore") == 1
 
 
 def test_poison_request(chat: Service, record: RecordFault) -> None:
@@ -55,7 +81,7 @@ def test_poison_request(chat: Service, record: RecordFault) -> None:
     with record(chat) as fault:
         fault.cause("the first of the requests is sent")
         for name, (path, body) in poison.requests(MODEL).items():
-            answers[name] = answer_to(f"http://{chat.cluster_ip()}{path}", body)
+            answers[name] = poison.answer_to(f"http://{chat.cluster_ip()}{path}", body)
             fault.did(f"{name}: {answers[name]}")
         fault.recovered(chat)
     (after,) = chat.pods()
@@ -64,28 +90,13 @@ def test_poison_request(chat: Service, record: RecordFault) -> None:
     assert [name for name, answer in answers.items() if not answer.startswith("HTTP")] == []
 
 
-def answer_to(url: str, body: bytes) -> str:
-    """The status of what is answered, or what the client saw instead."""
-    request = urllib.request.Request(url, data=body, headers={"content-type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return f"HTTP {answer.status}"
-    except urllib.error.HTTPError as error:
-        with error:
-            return f"HTTP {error.code}"
-    except OSError as error:
-        return type(error).__name__
-
-
-def test_kv_cache_full(chat: Service, record: RecordFault, api_url: str) -> None:
+def test_kv_cache_full(few_blocks: Service, record: RecordFault, api_url: str) -> None:
     """A KV cache that is full.
 
     The engine has a KV cache of 12 blocks of 128 tokens. Ten clients each keep a request for 250
     tokens open for 30 s; the blocks of about four fit.
     """
-    change = [*chat.read()["spec"]["engine"]["args"], "--num-gpu-blocks-override=12"]
-    set_arguments(chat, change)
-    wait_settled(chat)
+    chat = few_blocks
     (before,) = chat.pods()
     name = before["metadata"]["name"]
     seen: list[dict[str, float]] = []
@@ -124,14 +135,13 @@ PROMISED = {
 }
 
 
-def test_kv_cache_full_and_missed(chat: Service, record: RecordFault) -> None:
+def test_kv_cache_full_and_missed(few_blocks: Service, record: RecordFault) -> None:
     """A KV cache that is full while a promise is missed.
 
     As above, but the clients are promised a first token within 200 ms, and another class sheds. The
     ladder of the service has no patience. The clients go when a step is taken.
     """
-    set_arguments(chat, [*chat.read()["spec"]["engine"]["args"], "--num-gpu-blocks-override=12"])
-    wait_settled(chat)
+    chat = few_blocks
     (before,) = chat.pods()
 
     async def flood() -> None:

@@ -50,12 +50,14 @@ def test_model_download_fails(chat: Service, record: RecordFault, hub: Hub) -> N
     with record(chat) as fault:
         fault.cause("model.uri is of a hub that answers 503")
         chat.patch({"spec": from_the_hub(hub)})
-        message = fault.shown(chat, "Ready", "False", "EngineCrashed")
-        assert "kubectl logs --previous -c engine" in message
+        message = fault.shown(chat, "Ready", "False", "ModelDownloadFailed")
+        assert "from the hub: HTTP 503" in message
+        assert "check model.uri, model.revision and model.tokenSecret" in message
         fault.mend("the hub works")
         hub.failing = False
         fault.recovered(chat)
     assert fault.recording.lost() == []
+    assert fault.seen("event", "Warning ModelDownloadFailed")
 
 
 def test_model_download_slow(chat: Service, record: RecordFault, hub: Hub) -> None:

@@ -42,10 +42,16 @@ class Traffic:
         """Send no more, wait for the open ones; gives all that were offered."""
         self._stopping.set()
         self._thread.join()
-        return [
-            Request(each.begun_s - self._begun_s, each.ended_s - self._begun_s, kind_of(each.error))
-            for each in self._offered
-        ]
+        return [self._told(each) for each in self._offered]
+
+    def _told(self, outcome: Outcome) -> Request:
+        offered_s, token_s = outcome.begun_s - self._begun_s, outcome.first_token_s
+        return Request(
+            offered_s,
+            outcome.ended_s - self._begun_s,
+            kind_of(outcome.error),
+            None if token_s is None else offered_s + token_s,
+        )
 
     async def _offer(self) -> None:
         prompts, tasks = itertools.cycle(PROMPTS), list[asyncio.Task[Outcome]]()

@@ -37,7 +37,8 @@ class Watcher:
         self._service = f"{api_url}/apis/headway.dev/v1alpha1/namespaces/{namespace}"
         self._service += f"/{KIND.partition('.')[0]}/{name}"
         core = f"{api_url}/api/v1/namespaces/{namespace}"
-        self._pods = f"{core}/pods?labelSelector=headway.dev/service%3D{name}"
+        engines = f"headway.dev/service%3D{name},app.kubernetes.io/component%3Dengine"
+        self._pods = f"{core}/pods?labelSelector={engines}"
         self._events = f"{core}/events"
         self._name, self._recording, self._begun_s = name, recording, begun_s
         self._stopping = threading.Event()

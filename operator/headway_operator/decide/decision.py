@@ -15,6 +15,7 @@ from headway_operator.decide.degradation import (
     Degradation,
     decide_degradation,
     held_back,
+    least_of,
     replaces_in_place,
     standing_steps,
 )
@@ -27,11 +28,13 @@ from headway_operator.decide.notices import (
 )
 from headway_operator.decide.plan import Application, Plan
 from headway_operator.decide.policy import decide_policy, recipients
+from headway_operator.decide.quarantine import bad_requests_of, decide_quarantine_notices
 from headway_operator.decide.retune import Retuned
 from headway_operator.decide.router import decide_target, target_change
 from headway_operator.decide.scaling import claim_of, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
+from headway_operator.observe.claims import GpuClaim
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.tuning import Tuning
@@ -64,7 +67,8 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     needed = needed_applications(snapshot, children)
     refusals = standing_refusals(snapshot, needed)
     facts = gather_facts(snapshot, spec, published, template, now)
-    facts = replace(facts, refusals=refusals, scaled=scaled)
+    least = least_of(facts.least, steps)
+    facts = replace(facts, least=least, refusals=refusals, scaled=scaled, degradation=steps)
     degradation = decide_degradation(facts, declared, retuned.signals if retuned else None)
     return _plan(
         replace(facts, degradation=degradation.steps),
@@ -73,6 +77,13 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
         target,
         degradation,
     )
+
+
+def _claim(facts: Facts) -> GpuClaim | None:
+    if facts.spec is None or facts.scaled is None:
+        return None
+    key = facts.snapshot.service.key
+    return claim_of(key, facts.spec, facts.scaled, runs=facts.spec.replicas)
 
 
 def _plan(
@@ -95,6 +106,7 @@ def _plan(
             *(decide_scaling_notices(scaled) if scaled else ()),
             *(degradation.notices if degradation else ()),
             *decide_router_notices(target_change(snapshot, target) if target else ""),
+            *decide_quarantine_notices(snapshot),
             *decide_notices(snapshot.service.status, status, found, applied, retuned),
         ),
         tuning=retuned.tuning if retuned else None,
@@ -102,6 +114,7 @@ def _plan(
         scaling=scaled.memory if scaled else snapshot.scaling,
         idleness=scaled.idleness if scaled else snapshot.idleness,
         shortages=degradation.watch if degradation else snapshot.shortages,
+        told=bad_requests_of(snapshot),
         rung=degradation.rung if degradation else 0,
-        claim=claim_of(snapshot.service.key, facts.spec, scaled) if facts.spec and scaled else None,
+        claim=_claim(facts),
     )

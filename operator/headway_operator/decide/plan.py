@@ -12,6 +12,7 @@ from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
 from headway_operator.observe.claims import GpuClaim
 from headway_operator.observe.idleness import Idleness
+from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.shortage import ShortageWatch
@@ -95,6 +96,7 @@ class Plan:
         scaling: how many pods were needed; None where others decide that.
         idleness: how long the service was not used; None where it always has pods.
         shortages: for how long something has been short.
+        told: the requests that broke something of which events have told then, by pod uid.
         rung: place in its ladder of the last step that it stands on, from 1; 0 without any.
         claim: what the service wants of GPUs that are shared; None without any.
     """
@@ -110,6 +112,7 @@ class Plan:
     scaling: Scaling | None = None
     idleness: Idleness | None = None
     shortages: ShortageWatch | None = None
+    told: Mapping[str, BadRequests] = field(default_factory=dict)
     rung: int = 0
     claim: GpuClaim | None = None
 

@@ -100,6 +100,14 @@ ENGINE_FINDINGS: Mapping[str, _Finding] = {
         {},
         tier=Tier.RESOURCE,
     ),
+    "ModelDownloadFailed": _Finding(
+        Template(
+            "The engine could not download its model (from the hub: $answer): check model.uri, "
+            "model.revision and model.tokenSecret, and that the hub works and pods reach it"
+        ),
+        {"answer": "answer"},
+        tier=Tier.TEMPORARY,
+    ),
 }
 
 

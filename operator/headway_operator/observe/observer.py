@@ -81,6 +81,7 @@ class Observer:
             scaling=remembered.scaling,
             idleness=remembered.idleness,
             shortages=remembered.shortages,
+            told=remembered.told,
             quota=self._quota(key, operator),
             memo=remembered.memo,
         )

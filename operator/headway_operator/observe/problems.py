@@ -23,6 +23,7 @@ _SHOWABLE = {
     "versions": re.compile(r"[0-9][0-9.]{0,15} to [0-9][0-9.]{0,15}\Z"),
     "path": re.compile(r"[/A-Za-z0-9][-\w./@+=]{0,254}\Z", re.ASCII),
     "word": re.compile(r"[A-Za-z][A-Za-z0-9_.:]{0,63}\Z"),
+    "answer": re.compile(r"(HTTP [1-5][0-9]{2}|no answer)\Z"),
     "number": re.compile(r"[0-9]{1,12}\Z"),
 }
 

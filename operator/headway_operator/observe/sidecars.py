@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headway_operator.observe.quarantine import BadRequests, bad_requests
 from headway_runtime.policy import Stamp
 
 _MAX_ENGINES = 64
@@ -62,6 +63,7 @@ class SidecarReport:
         stock_reason: why its engine schedules as vLLM does; None when Headway schedules.
         held: what the policy it held when it was last asked says; None before it told.
         asked: it was asked at least once, whether or not it answered.
+        bad: requests that broke its engine or the plug-in.
     """
 
     stamp: Stamp | None = None
@@ -69,6 +71,7 @@ class SidecarReport:
     stock_reason: str | None = None
     held: HeldPoint | None = None
     asked: bool = False
+    bad: BadRequests = field(default_factory=BadRequests)
 
 
 class Sidecars:
@@ -98,7 +101,14 @@ class Sidecars:
         old = self.report(pod_uid)
         stamp = _stamp(status)
         refusal = None if stamp != old.stamp else old.refusal
-        new = SidecarReport(stamp, refusal, _stock_reason(status), _held(status), asked=True)
+        new = SidecarReport(
+            stamp,
+            refusal,
+            _stock_reason(status),
+            _held(status),
+            asked=True,
+            bad=bad_requests(status),
+        )
         self._reports[pod_uid] = new
         return _told(new) != _told(old)
 

@@ -12,6 +12,7 @@ from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.memo import Memo
+from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import (
     ChildRecord,
     PodRecord,
@@ -120,6 +121,7 @@ class Snapshot:
         scaling: how many pods it needed; None at first, and where others decide that.
         idleness: how long it was not used; None at first, and where it always has pods.
         shortages: for how long something has been short; None at first.
+        told: the requests that broke something of which events have told, by pod uid.
         quota: the GPUs that services share; None where they do not.
         operator: facts about the operator itself.
         memo: results of earlier decisions; they save time and change nothing.
@@ -145,6 +147,7 @@ class Snapshot:
     scaling: Scaling | None = None
     idleness: Idleness | None = None
     shortages: ShortageWatch | None = None
+    told: Mapping[str, BadRequests] = field(default_factory=dict)
     quota: GpuQuota | None = None
     memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 

@@ -41,6 +41,8 @@ class Problem(str, enum.Enum):
     """Told by the engine itself: it asks for more memory than is free."""
     KV_CACHE_TOO_SMALL = "KVCacheTooSmall"
     """Told by the engine itself: beside the model there is too little left for a KV cache."""
+    MODEL_DOWNLOAD_FAILED = "ModelDownloadFailed"
+    """Told by the engine itself: the hub did not give it what it asked for."""
 
 
 @dataclass(frozen=True)

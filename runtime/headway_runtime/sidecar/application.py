@@ -90,6 +90,7 @@ class Sidecar:
             self._settings,
             self._policies.current,
             read_engines(self._settings.run_dir, records=1),
+            read_all(self._settings.run_dir),
             draining=bool(self._draining),
             now_ns=time.time_ns(),
         )

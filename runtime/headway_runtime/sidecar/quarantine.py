@@ -11,6 +11,9 @@ from headway_runtime.exchange.refusal_counts import QUARANTINED
 from headway_runtime.exchange.suspects_file import Told
 from headway_runtime.scheduling.quarantine.suspects import Standing, Suspects, standing
 
+_REFUSED = Standing.QUARANTINED
+_MOST_TOLD = 16
+
 
 def quarantine_metrics(
     told: Told, refusals: Mapping[tuple[str, str], int], now_s: float
@@ -41,6 +44,16 @@ def quarantine_metrics(
         "Requests refused with 422 since engines died of them.",
         value=refusals.get(QUARANTINED, 0) if told.crashes else None,
     )
+
+
+def quarantined_document(told: Told, now_s: float) -> list[dict[str, Any]]:
+    """Those that are refused now, the newest crash first, without whose they are; some at most."""
+    refused = [each for found, each, _ in _held(told.suspects, now_s) if found is _REFUSED]
+    refused.sort(key=lambda each: told.suspects[each].last_s, reverse=True)
+    return [
+        {"fingerprint": each.hex(), "crashes": told.suspects[each].in_all}
+        for each in refused[:_MOST_TOLD]
+    ]
 
 
 def quarantine_document(told: Told, now_s: float) -> dict[str, Any]:

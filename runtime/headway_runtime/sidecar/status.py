@@ -7,15 +7,18 @@ from typing import Any
 
 from headway_runtime.exchange.statistics_file import EngineStatistics
 from headway_runtime.exchange.statistics_record import EngineState
+from headway_runtime.exchange.suspects_file import Told
 from headway_runtime.policy import Policy, Stamp
 from headway_runtime.sidecar.engines import breaker_is_open
+from headway_runtime.sidecar.quarantine import quarantined_document
 from headway_runtime.sidecar.settings import Settings
 
 
-def status_document(
+def status_document(  # noqa: PLR0913 - a pod has as many sides
     settings: Settings,
     policy: Policy | None,
     engines: Sequence[EngineStatistics],
+    told: Told,
     *,
     draining: bool,
     now_ns: int,
@@ -26,6 +29,7 @@ def status_document(
         settings: who this pod is.
         policy: the policy in force.
         engines: the pod's engine processes.
+        told: of engines that died, and of what.
         draining: whether the pod is being emptied.
         now_ns: now, nanoseconds since the epoch.
     """
@@ -35,6 +39,8 @@ def status_document(
         "policy": None if policy is None else _policy(policy),
         "draining": draining,
         "engines": [_engine(each, now_ns) for each in engines],
+        "quarantined": quarantined_document(told, now_ns / 1e9),
+        "setAsideRequests": sum(each.header.set_aside_requests for each in engines),
     }
 
 

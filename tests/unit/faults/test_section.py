@@ -22,10 +22,10 @@ def recording() -> Recording:
         ],
         happenings=[Happening(0.6, "done", "killed | at once"), Happening(1.0, "pod", "pod A: x")],
         requests=[
-            Request(0.0, 0.5),
+            Request(0.0, 0.5, first_token_s=0.2),
             Request(1.0, 1.1, REFUSED),
-            Request(2.0, 2.5, "stream cut"),
-            Request(3.0, 3.5),
+            Request(2.0, 2.5, "stream cut", first_token_s=2.2),
+            Request(3.0, 3.5, first_token_s=3.1),
         ],
         marks={"caused": 0.6, "shown": 1.6, "recovered": 3.1},
     )
@@ -40,6 +40,32 @@ def test_failures_are_counted_by_what_clients_saw() -> None:
     text = section(recording())
     assert "| 4, 2, 2 (1 connection refused, 1 stream cut) |" in text
     assert recording().failed() == [REFUSED, "stream cut"]
+
+
+def test_those_that_failed_before_their_first_token_are_told_apart() -> None:
+    assert recording().failed_before_they_began() == [REFUSED]
+    text = section(recording())
+    assert "| of those that failed, before their first token | 1 |" in text
+    assert "| from the fault until the last was offered that failed | 1.4 s |" in text
+
+
+def test_where_only_what_ran_already_failed_that_is_said() -> None:
+    found = recording()
+    found.marks["caused"] = 2.1
+    assert "until the last was offered that failed | none was offered after it |" in section(found)
+
+
+def test_where_first_tokens_were_not_noted_nothing_is_said_of_them() -> None:
+    found = recording()
+    found.requests = [Request(each.offered_s, each.ended_s, each.error) for each in found.requests]
+    assert "first token" not in section(found)
+
+
+def test_how_long_a_router_knew_a_dead_pod_is_told_in_tenths() -> None:
+    found = recording()
+    assert "router" not in section(found)
+    found.marks["unlisted"] = 0.9
+    assert "| from the fault until the pod is off the router's list | 0.3 s |" in section(found)
 
 
 def test_a_moment_of_refusals_is_no_loss_but_many_are() -> None:

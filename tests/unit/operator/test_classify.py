@@ -145,6 +145,19 @@ CONTAINERS: list[tuple[str, dict[str, Any], str, str, Tier, bool]] = [
         Tier.SYSTEM,
         True,
     ),
+    (
+        # It had served for weeks: what happened before that is over.
+        "engine",
+        {
+            **running(started=False),
+            "restartCount": 9,
+            "lastState": ended("Error", 7, ran_s=1_000_000)["state"],
+        },
+        "EngineCrashed",
+        "code 7",
+        Tier.SYSTEM,
+        False,
+    ),
     ("engine", ended("Completed", 0), "EngineCrashed", "code 0", Tier.SYSTEM, False),
     ("preflight", ended("Error", 3, "no JSON"), "PreflightFailed", "code 3", Tier.SYSTEM, False),
     ("install-runtime", ended("Error", 2), "RuntimeInstallFailed", "code 2", Tier.SYSTEM, False),
@@ -200,20 +213,30 @@ def test_every_finding_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "remedy"),
+    ("reason", "tier", "remedy"),
     [
-        ("EngineOutOfMemory", "lower --gpu-memory-utilization"),
-        ("KVCacheTooSmall", "lower --max-model-len"),
+        ("EngineOutOfMemory", Tier.RESOURCE, "lower --gpu-memory-utilization"),
+        ("KVCacheTooSmall", Tier.RESOURCE, "lower --max-model-len"),
+        ("ModelDownloadFailed", Tier.TEMPORARY, "check model.uri"),
     ],
 )
 @pytest.mark.parametrize("restarts", [0, 3])
-def test_what_an_engine_says_of_its_end_is_told(reason: str, remedy: str, restarts: int) -> None:
-    message = json.dumps({"reason": reason, "captures": {"path": LOG_LINE}})
+def test_what_an_engine_says_of_its_end_is_told(
+    reason: str, tier: Tier, remedy: str, restarts: int
+) -> None:
+    message = json.dumps({"reason": reason, "captures": {"path": LOG_LINE, "answer": LOG_LINE}})
     problem = problem_of(pod(engine=ended("Error", 1, message, restartCount=restarts)))
-    assert (problem.reason, problem.tier) == (reason, Tier.RESOURCE)
+    assert (problem.reason, problem.tier) == (reason, tier)
     assert problem.stalls == (restarts == 3)
     assert remedy in problem.message
     assert LOG_LINE not in problem.message
+
+
+@pytest.mark.parametrize("answer", ["HTTP 503", "no answer"])
+def test_what_the_hub_answered_is_told(answer: str) -> None:
+    message = json.dumps({"reason": "ModelDownloadFailed", "captures": {"answer": answer}})
+    problem = problem_of(pod(engine=ended("Error", 1, message)))
+    assert f"(from the hub: {answer})" in problem.message
 
 
 def test_an_engine_cannot_speak_for_the_preflight_check() -> None:
@@ -282,6 +305,14 @@ def test_the_container_that_starts_first_explains_the_later_ones() -> None:
 def test_finished_init_container_is_no_problem() -> None:
     state = {**ended("Completed", 0), "restartCount": 1, "lastState": ended("Error", 1)["state"]}
     assert worst_problem(None, [pod(preflight=state)], 0.0) is None
+
+
+@pytest.mark.parametrize(("ran_s", "stalls"), [(1800 + 299, True), (1800 + 301, False)])
+def test_a_start_that_takes_as_long_as_it_may_is_none_that_served(
+    ran_s: float, *, stalls: bool
+) -> None:
+    problem = problem_of(pod(engine=ended("Error", 7, ran_s=ran_s, restartCount=3)))
+    assert problem.stalls == stalls
 
 
 def test_engine_that_got_through_start_up_is_forgiven_its_crash() -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from headway_runtime.exchange.refusal_counts import QUARANTINED
 from headway_runtime.exchange.suspects_file import Told
 from headway_runtime.scheduling.quarantine.suspects import QUARANTINE_S, REMEMBERED_S, Suspect
-from headway_runtime.sidecar.quarantine import quarantine_document, quarantine_metrics
+from headway_runtime.sidecar.quarantine import (
+    quarantine_document,
+    quarantine_metrics,
+    quarantined_document,
+)
 
 NOW_S = 1_700_000_000.0
 TOLD = Told(
@@ -62,3 +66,14 @@ def test_the_document_tells_of_those_that_something_is_held_against() -> None:
             },
         ],
     }
+
+
+def test_the_operator_is_told_of_those_that_are_refused_and_not_whose_they_are() -> None:
+    told = [{"fingerprint": b"guilty______".hex(), "crashes": 3}]
+    assert quarantined_document(TOLD, NOW_S) == told
+
+
+def test_of_many_the_operator_is_told_of_the_newest() -> None:
+    many = {b"%012d" % at: Suspect("", 2, 2, NOW_S - at) for at in range(40)}
+    found = quarantined_document(Told(2, many), NOW_S)
+    assert [each["fingerprint"] for each in found] == [(b"%012d" % at).hex() for at in range(16)]

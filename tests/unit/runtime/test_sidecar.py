@@ -17,7 +17,9 @@ from headway_runtime.exchange.class_record import ClassRecord, Windows
 from headway_runtime.exchange.histogram import BUCKETS
 from headway_runtime.exchange.statistics_record import EngineState
 from headway_runtime.exchange.step_record import Decision
+from headway_runtime.exchange.suspects_file import SuspectsWriter, Told, file_name
 from headway_runtime.policy import MAX_CLASSES, MAX_PAYLOAD_BYTES, TrafficClass
+from headway_runtime.scheduling.quarantine.suspects import Suspect
 from headway_runtime.sidecar import application
 from headway_runtime.sidecar.application import create_application
 from headway_runtime.sidecar.policies import Policies
@@ -208,6 +210,8 @@ async def test_status_of_a_pod_whose_engine_has_not_started(client: Client) -> N
         },
         "draining": False,
         "engines": [],
+        "quarantined": [],
+        "setAsideRequests": 0,
     }
 
 
@@ -387,4 +391,17 @@ def test_settings_come_from_the_environment() -> None:
 async def test_who_is_tried_and_refused_is_told_on_the_port_of_policies(client: Client) -> None:
     status, text = await client.policy_port("GET", "/quarantine")
     assert (status, json.loads(text)) == (200, {"engineCrashes": 0, "requests": []})
+    write_suspect(client.settings.run_dir)
+    assert (await client.status())["quarantined"] == [{"fingerprint": "61" * 12, "crashes": 2}]
     assert (await client.metrics_port("GET", "/quarantine"))[0] == 404
+
+
+def write_suspect(run_dir: Path) -> None:
+    writer = SuspectsWriter(run_dir / file_name(0))
+    writer.write(Told(2, {b"a" * 12: Suspect("acme", 2, 2, time.time())}))
+    writer.close()
+
+
+async def test_status_counts_what_the_plug_in_set_aside(client: Client) -> None:
+    write_statistics(client.settings.run_dir, set_aside_requests=3)
+    assert (await client.status())["setAsideRequests"] == 3

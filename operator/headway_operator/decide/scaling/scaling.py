@@ -134,15 +134,25 @@ def _misses(
 
 
 def remembered(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaling:
-    """What is remembered in this term; at its beginning the Deployment says how many pods run."""
+    """What is remembered in this term; at its beginning the cluster says what was decided."""
     memory, epoch = snapshot.scaling, snapshot.operator.epoch
     if memory is not None and memory.epoch == epoch:
         return memory
-    replicas = snapshot.rollout.wanted if snapshot.rollout else spec.scaling.min_replicas
+    replicas = _decided_before(snapshot) or spec.scaling.min_replicas
     if spec.scaling.may_be_zero:
         # That there are none, and when there are some again, is not decided by load.
         replicas = max(1, replicas)
     return Scaling(replicas, since=now.unix, epoch=epoch)
+
+
+def _decided_before(snapshot: Snapshot) -> int:
+    """Pods that an operator before this one decided on; 0 where nothing says.
+
+    The Deployment's, but while some of them are given up it has fewer.
+    """
+    steps = snapshot.service.status.degradation
+    wanted = next((each.wanted_replicas for each in steps if each.wanted_replicas), None)
+    return wanted or (snapshot.rollout.wanted if snapshot.rollout else 0)
 
 
 def _news(snapshot: Snapshot, memory: Scaling) -> Demand | None:

@@ -1,4 +1,4 @@
-"""Why an engine ends for want of memory, told to Kubernetes in one word.
+"""Why an engine ends, told to Kubernetes in one word: for want of memory or of its model's files.
 
 vLLM tells it in its log only, far above the end. vLLM calls :func:`watch` in each of its processes
 before anything is loaded: it is an entry point of the group ``vllm.general_plugins``.
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 
+from headway_runtime.executors.vllm.hub_failure import hub_failure
 from headway_runtime.preflight.finding import TERMINATION_LOG, Finding, Problem
 
 ENTRY_POINTS = f"[vllm.general_plugins]\nheadway_last_words = {__name__}:watch\n"
@@ -54,30 +57,47 @@ class LastWords(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Look at one record. Nothing of it is kept but a word from a fixed list."""
+        """Look at one record. Nothing of it is kept but words from a fixed list and a number."""
+        if record.exc_info and str(record.msg).startswith(_ENDS):
+            self.tell(record.exc_info[1])
+
+    def tell(self, error: BaseException | None) -> None:
+        """Write what is known of an end by this error; nothing where nothing is."""
         try:
-            problem = _problem(record)
-            if problem is not None:
-                self._log.write_text(Finding(problem).to_json(), encoding="ascii")
+            finding = _finding(list(_chain(error)))
+            if finding is not None:
+                self._log.write_text(finding.to_json(), encoding="ascii")
         except Exception:  # noqa: BLE001 - an engine must not end for what is said about its end
             return
 
+    def tell_uncaught(self) -> None:
+        """Also tell of the error that nobody catches: vLLM's first process ends by it."""
+        hook = sys.excepthook
+
+        def tell(
+            kind: type[BaseException], error: BaseException, trace: TracebackType | None
+        ) -> None:
+            self.tell(error)
+            hook(kind, error, trace)
+
+        sys.excepthook = tell
+
 
 def watch() -> None:
-    """Look at what this process logs from now on. A second call changes nothing."""
+    """Look at what this process logs and ends by from now on. A second call changes nothing."""
     logger = logging.getLogger("vllm")
     if not any(isinstance(each, LastWords) for each in logger.handlers):
-        logger.addHandler(LastWords())
+        words = LastWords()
+        logger.addHandler(words)
+        words.tell_uncaught()
 
 
-def _problem(record: logging.LogRecord) -> Problem | None:
-    if not record.exc_info or not str(record.msg).startswith(_ENDS):
-        return None
-    texts = [str(error) for error in _chain(record.exc_info[1])]
+def _finding(chain: list[BaseException]) -> Finding | None:
+    texts = [str(error) for error in chain]
     for problem, pattern in _PATTERNS:
         if any(pattern.search(text) for text in texts):
-            return problem
-    return None
+            return Finding(problem)
+    return hub_failure(chain)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
