@@ -20,14 +20,14 @@ def _model() -> None:
     stack.lab("engine")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def collector() -> Iterator[Collector]:
     """A collector of traces."""
     with collecting() as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def pod(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Pod]:
     """A pod whose engine asks for keys, is traced, and has KV blocks for 1,024 tokens.
 
