@@ -43,8 +43,8 @@ def misses(metrics: ServiceMetrics, classes: tuple[ClassTargets, ...]) -> bool:
 def most_miss(metrics: ServiceMetrics, classes: tuple[ClassTargets, ...]) -> bool:
     """Whether most pods that had requests are over a target, as they are where work is too much.
 
-    Pods share the work. Those that were there before others work off what waited for them in a
-    burst, in time or late, and may miss for minutes what all together could keep.
+    Pods share the work. Those that were there before others came work off what waited in them
+    during a burst, and may miss for minutes what all together could keep.
     """
     ratios = [_ratio((history,), classes) for history in metrics.pods.values()]
     told = [ratio for ratio in ratios if ratio > 0.0]
