@@ -22,6 +22,7 @@ from headway_operator.decide.scaling.missed import (
     faded,
     measured_load,
     misses,
+    most_miss,
     ticks_missed,
 )
 from headway_operator.decide.scaling.outlook import Outlook
@@ -64,8 +65,8 @@ def _needed(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Sca
     missed = ticks_missed(memory.missed, holds=_misses(snapshot, spec, known, outlook))
     adds = missed >= TICKS_TO_ADD
     if adds:
-        too_few = corrected(known.correction, measured_load(loads), outlook.room, memory.replicas)
-        known, missed = replace(known, correction=too_few), -TICKS_TO_SETTLE
+        missed = -TICKS_TO_SETTLE
+        known = replace(known, correction=_learnt(snapshot, spec, known, outlook))
         outlook = _outlook(known, demand, spec.scaling)
     known = replace(
         known,
@@ -131,6 +132,16 @@ def _misses(
     is_filled = measured_load(memory.loads) >= LEAST_FILLED * outlook.room * memory.replicas
     all_there = ready >= memory.replicas
     return all_there and is_filled and misses(snapshot.metrics, targets_of(spec))
+
+
+def _learnt(
+    snapshot: Snapshot, spec: InferenceServiceSpec, memory: Scaling, outlook: Outlook
+) -> float:
+    """The correction, once objectives were missed."""
+    if not most_miss(snapshot.metrics, targets_of(spec)):
+        return memory.correction
+    load = measured_load(memory.loads)
+    return corrected(memory.correction, load, outlook.room, memory.replicas)
 
 
 def remembered(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaling:
