@@ -14,8 +14,8 @@ from headway_operator.render.quantity import in_bytes, in_units
 from headway_operator.render.resources import gpus_of, resource_of
 
 MOST_API_SERVERS = 4
-"""More would be of use to no model that fills a GPU: one takes in some 80 requests and sends some
-10,000 tokens a second."""
+"""One takes in some 80 requests and sends some 10,000 tokens a second; that more than four are of
+use has not been measured."""
 
 BYTES_EACH = 8 * 1024**3
 """Memory that the engine's limit must have for each: 0.7 GiB for itself, up to 4 GiB in which vLLM
