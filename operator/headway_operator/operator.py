@@ -35,6 +35,7 @@ from headway_operator.metrics import (
     show_gpus,
     show_rung,
 )
+from headway_operator.observe.clock_watch import ClockWatch
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.demand_watch import DemandWatch
 from headway_operator.observe.engine_metrics.collector import Collector
@@ -53,8 +54,10 @@ from headway_operator.work_queue import WorkQueue, backoff_seconds
 
 TICK_SECONDS = 5
 RELIST_SECONDS = 300
-SILENCE_SECONDS = 60
-"""The Lease is renewed every few seconds; a watch that is silent for this long is dead."""
+SILENT_LOOKS = 20
+"""The Lease is looked at every 3 s, and renewed as often by who leads. A watch that shows none of
+that for so many looks, which take a minute at least, is dead. Looks that fail do not count: an API
+server that is away shows nobody anything, and another process would not find it either."""
 _WORKERS = 16
 _LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
 
@@ -74,11 +77,12 @@ class Operator:
         everything = WatchedObjects(client, environment.watch_namespaces)
         self.relist = Relist(self.cluster, everything, self.queue.add)
         self.sidecars = SidecarClient()
-        self.leadership = Leadership(client, environment.namespace, identity, self.look_at_all)
+        self.leadership = Leadership(client, environment.namespace, identity, self.begin_term)
         self.demand_watch = DemandWatch(self.memory.demands, self.queue.add, time.time)
         self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
         self.prometheus = connect_prometheus(environment)
         self.collector = Collector(self.prometheus, self.sidecars, time.time)
+        self.clock_watch = ClockWatch(time.time, time.monotonic)
         self.rounds = Rounds(self.collector.has_work)
         self.observer = Observer(self.cluster, client, self.memory, self.collector.metrics)
         self.actor = Actor(
@@ -88,7 +92,8 @@ class Operator:
             events=EventRecorder(client, self.leadership, identity),
             memory=self.memory,
         )
-        self.last_sign_of_life = time.monotonic()
+        self.term: int | None = None
+        self.looks_when_alive = 0
         self.tasks: list[asyncio.Task[None]] = []
 
     async def reconcile(self, key: ServiceKey) -> None:
@@ -96,7 +101,7 @@ class Operator:
         epoch = self.leadership.epoch
         if epoch is None or not self.relist.complete:
             return
-        now = Instant.at(time.time())
+        now = self.now()
         snapshot = await self.observer.snapshot(key, self.facts(epoch))
         if snapshot is None:
             return
@@ -106,6 +111,19 @@ class Operator:
             self.look_at_all()
         if await self.actor.carry_out(snapshot, plan, now):
             self.queue.add(key)
+
+    def now(self) -> Instant:
+        """The moment; what was timed by another clock than this is forgotten before."""
+        self.watch_clock()
+        return Instant.at(time.time())
+
+    def watch_clock(self) -> None:
+        """Forget what the clock has timed, if it was set."""
+        by = self.clock_watch.jumped()
+        if by:
+            logger.warning("The clock was set by %+.0f s: all that lasts is timed anew", by)
+            self.memory.clock_was_set(by, time.time())
+            self.collector.forget()
 
     def claim(self, snapshot: Snapshot, plan: Plan) -> bool:
         """Note what a service wants of GPUs that are shared. Returns whether that is news."""
@@ -146,6 +164,7 @@ class Operator:
             # However long a tick takes, decisions are made every 5 s.
             due = max(due + TICK_SECONDS, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
+            self.watch_clock()
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
             self.watch_demand()
@@ -209,6 +228,18 @@ class Operator:
             else:
                 await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
 
+    def begin_term(self) -> None:
+        """Lead from now on.
+
+        What pods said in an earlier term is history: another operator may have retuned them since,
+        and who leads goes on from where they are now.
+        """
+        if self.leadership.epoch != self.term:
+            self.term = self.leadership.epoch
+            self.memory.sidecars.keep_only(())
+            self.poller.forget()
+        self.look_at_all()
+
     def look_at_all(self) -> None:
         """Enqueue all services."""
         self.queue.add_idle(self.cluster.services)
@@ -223,7 +254,7 @@ class Operator:
 
     def alive(self) -> None:
         """An event of the Lease came through: the watch is alive."""
-        self.last_sign_of_life = time.monotonic()
+        self.looks_when_alive = self.leadership.looks
 
     def check(self) -> None:
         """The liveness probe.
@@ -233,9 +264,9 @@ class Operator:
         """
         if self.relist.overlooked:
             raise RuntimeError(f"the watches do not show {self.relist.overlooked} objects")
-        silence = time.monotonic() - self.last_sign_of_life
-        if silence > SILENCE_SECONDS:
-            raise RuntimeError(f"no event of Lease {LEASE_NAME} for {silence:.0f} s")
+        silent = self.leadership.looks - self.looks_when_alive
+        if silent > SILENT_LOOKS:
+            raise RuntimeError(f"no event of Lease {LEASE_NAME} in {silent} looks at it")
 
     def stop(self) -> None:
         """Stop acting and hand the Lease back."""

@@ -62,21 +62,23 @@ def wait_until_idle(
     timeout_s: float,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    least_s: float = LEAST_SECONDS,
 ) -> bool:
     """Wait for quiet; whether it came before the time-out.
 
     Args:
         busy: asked repeatedly whether requests are in hand.
-        timeout_s: longest wait; the least of 5 s comes first.
+        timeout_s: longest wait.
         now: monotonic clock, seconds.
         sleep: lets time pass.
+        least_s: shortest wait, also if the longest one is shorter.
     """
     started_s = quiet_since_s = now()
-    timeout_s = max(timeout_s, LEAST_SECONDS)
+    timeout_s = max(timeout_s, least_s)
     while True:
         if busy():
             quiet_since_s = now()
-        if now() - started_s >= LEAST_SECONDS and now() - quiet_since_s >= QUIET_SECONDS:
+        if now() - started_s >= least_s and now() - quiet_since_s >= QUIET_SECONDS:
             return True
         if now() - started_s >= timeout_s:
             return False

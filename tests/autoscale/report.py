@@ -10,8 +10,9 @@ from tests.autoscale.arms import CLAIRVOYANT, HEADWAY
 _EVERY_MINUTES = 4
 _HEAD = (
     "Written by `make bench-autoscale`; [README.md](README.md) says how it is made. The best HPA "
-    "of a trace is **bold**. The first ones are parts of traces that no number was chosen by; one "
-    "rule was given up for azure-code-later."
+    "of a trace is **bold**. The first ones are parts of traces that no number was chosen by; two "
+    "rules were given up for how they did there. [autoscale-bursts.md](autoscale-bursts.md) has "
+    "what happens in azure-code second by second, and what was tried."
 )
 
 

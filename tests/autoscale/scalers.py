@@ -26,7 +26,7 @@ from tests.unit.operator.samples import NOW, later, ready_pod, service, snapshot
 
 LEAST_PODS = 1
 
-_OTHERS = {"at", "classes", "token_load", "step_overhead"}
+_OTHERS = {"at", "classes", "token_load", "step_overhead", "planning"}
 _SAME = [each.name for each in fields(EngineSample) if each.name not in _OTHERS]
 """What a report and a sample of it call the same."""
 
@@ -137,6 +137,7 @@ def _sample(told: Told, at: float) -> EngineSample:
         # pod was ready.
         token_load=told.token_load,
         step_overhead=told.step_overhead,
+        planning=1.0,
         classes={name: ClassSample(*_values(each)) for name, each in report.classes.items()},
         **{name: getattr(report, name) for name in _SAME},
     )

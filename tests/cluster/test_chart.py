@@ -202,6 +202,13 @@ def test_the_operator_is_told_the_images_of_the_chart(helm: Cluster) -> None:
     assert str(told["HEADWAY_RUNTIME_IMAGE"]).startswith("r/runtime:")
 
 
+def test_an_operator_that_waits_for_the_api_server_is_not_ended(helm: Cluster) -> None:
+    container = operator_container(only(of_kind(helm, "Deployment")))
+    startup, liveness = container["startupProbe"], container["livenessProbe"]
+    assert startup["httpGet"] == liveness["httpGet"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= 3600
+
+
 def test_without_a_prometheus_the_operator_is_told_of_none(helm: Cluster) -> None:
     deployment = only(of_kind(helm, "Deployment"))
     assert prometheus_variables(deployment) == {}

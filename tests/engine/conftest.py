@@ -20,16 +20,19 @@ def _model() -> None:
     stack.lab("engine")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def collector() -> Iterator[Collector]:
     """A collector of traces."""
     with collecting() as found:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def pod(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Pod]:
-    """A pod whose engine asks for keys, is traced, and has KV blocks for 1,024 tokens."""
+    """A pod whose engine asks for keys, is traced, and has KV blocks for 1,024 tokens.
+
+    Two API servers take its requests in. The last test of all stops it.
+    """
     folder: Path = tmp_path_factory.mktemp("pod")
     made = Pod(
         folder,
@@ -38,6 +41,9 @@ def pod(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Itera
             *("--otlp-traces-endpoint", collector.url),
             *("--api-key", *KEYS.values()),
             *("--num-gpu-blocks-override", "9"),
+            *("--api-server-count", "2"),
+            # It tells which of them took a request in.
+            "--enable-log-requests",
         ],
         environment={"OTEL_BSP_SCHEDULE_DELAY": "200"},
     )

@@ -24,7 +24,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from headway_operator.api.spec import InferenceServiceSpec
-from headway_operator.render.arguments import engine_arguments
+from headway_operator.render.arguments import engine_arguments, engine_program
 from headway_runtime.install import install
 from headway_runtime.policy import Policy
 from tests.cluster.lab.model import MODEL_NAME
@@ -79,7 +79,7 @@ class Pod:
 
     def start(self, first: Policy) -> None:
         """Start the sidecar with a policy, then the engine, and wait until it answers."""
-        self.run_dir.mkdir()
+        self.run_dir.mkdir(exist_ok=True)
         publish(self.folder / "policy", first)
         install(self.folder)
         self._sidecar = spawn(
@@ -93,16 +93,17 @@ class Pod:
     def start_engine(self) -> None:
         """Start the engine, as the kubelet does with a container that has ended."""
         spec = yaml.safe_load((REPOSITORY / "examples" / "chat.yaml").read_text())["spec"]
-        arguments = engine_arguments("chat", InferenceServiceSpec.model_validate(spec))
+        spec["engine"]["args"] += self.flags
+        service = InferenceServiceSpec.model_validate(spec)
         model = Paths.from_environment(os.environ).models / MODEL_NAME
-        here = ["--model", str(model), "--host", "127.0.0.1", "--port", str(self.ports[0])]
+        _, _, *arguments = engine_arguments("chat", service)
+        here = ["--model", str(model), *arguments, "--host", "127.0.0.1"]
         libraries = [self.folder / "lib", *self.libraries]
         self._engine = spawn(
             [
-                *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
-                *arguments,
+                *(sys.executable, "-m", engine_program(service)),
                 *here,
-                *self.flags,
+                *("--port", str(self.ports[0])),
             ],
             self.folder / "engine.log",
             {
@@ -120,6 +121,12 @@ class Pod:
         assert self._engine is not None
         self.exit_code = self._engine.wait(timeout_s)
         kill_group(self._engine)
+
+    def terminate(self) -> None:
+        """Tell the engine to end, as the kubelet does after its `preStop`, and wait for that."""
+        assert self._engine is not None
+        self._engine.terminate()
+        self.ended()
 
     def stop(self) -> None:
         """Stop both."""

@@ -39,7 +39,10 @@ class Actor:
         remembered = self.memory.of(snapshot.service)
         remembered.published, remembered.tuning = plan.published, plan.tuning
         remembered.scaling, remembered.idleness = plan.scaling, plan.idleness
-        remembered.shortages, remembered.told = plan.shortages, plan.told
+        remembered.told = plan.told
+        took_no_step = plan.status.degradation == snapshot.service.status.degradation
+        if took_no_step:
+            remembered.shortages = plan.shortages
         show_rung(*snapshot.service.key, plan.rung)
         for change in plan.changes:
             RETUNES.labels(what=change.what).inc()
@@ -53,6 +56,8 @@ class Actor:
                 raise result
         if plan.status_changed:
             await self.status.write(snapshot.service, plan.status)
+        # A step that the status does not hold is not taken: what led to it lasts still.
+        remembered.shortages = plan.shortages
         for notice in plan.notices:
             await self.events.emit(snapshot.service, notice, now)
         return bool(pushed or applied)

@@ -59,6 +59,8 @@ class Leadership:
         self._valid_until = float("-inf")
         self._seen: tuple[Any, Any] | None = None
         self._seen_at = float("-inf")
+        self.looks = 0
+        """How often the API server has shown the Lease, or taken its renewal."""
 
     @property
     def epoch(self) -> int | None:
@@ -102,12 +104,14 @@ class Leadership:
         lease = await self._cluster.get("Lease", self._namespace, LEASE_NAME)
         if lease is not None and not self._may_take(lease["spec"]):
             self._valid_until = float("-inf")
+            self.looks += 1
             return
         spec = self._next_spec(lease["spec"] if lease else {})
         if lease is None:
             await self._cluster.create("Lease", {"metadata": self._metadata(), "spec": spec})
         else:
             await self._cluster.replace("Lease", {**lease, "spec": spec})
+        self.looks += 1
         self._epoch, self._valid_until = spec["leaseTransitions"], began + _VALID_SECONDS
         if led != self._epoch:
             logger.info("Leading, term %d", self._epoch)

@@ -85,7 +85,8 @@ class TakenStep(ApiModel):
     not counted."""
 
     retrying: bool = False
-    """Whether it is being found out if all replicas can be had again."""
+    """Whether it is being found out if what is declared can be had again: the step has no effect
+    meanwhile."""
 
     declared: Annotated[str, Field(max_length=64)] | None = None
     """Hash of what is declared and could not be had: another one is tried anew."""
@@ -93,11 +94,17 @@ class TakenStep(ApiModel):
     memory_percent: Annotated[int, Field(ge=1, le=100)] | None = None
     """SmallerMemory: share of the declared memory that engines take."""
 
+    least_memory_percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    """SmallerMemory: with a smaller share the model had too little room for its KV cache."""
+
     in_place: bool = False
     """Pods are being replaced without a spare one, because none of them served."""
 
     replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
     """FewerReplicas: most pods."""
+
+    wanted_replicas: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """FewerReplicas: pods that were decided on last, and are to run once they can be had."""
 
     max_batch_size: Annotated[int, Field(ge=1, le=8192)] | None = None
     """LowerLimits: most requests running at once."""

@@ -6,14 +6,15 @@ from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, POLICY_PORT
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.pods import points_to, ready_pods
+from headway_operator.decide.scaling import UNATTENDED_SECONDS
 from headway_operator.decide.verdict import Verdict
 from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.snapshot import Snapshot
 
 _SILENT = (
-    f"The operator cannot ask the activator's pods on port {POLICY_PORT}: check NetworkPolicies. "
-    "Engines that run stay, and requests start none where there is none"
+    f"The operator cannot ask the activator's pods on port {POLICY_PORT}: check NetworkPolicies"
 )
+_AT_ZERO = f"one is started when this has lasted {UNATTENDED_SECONDS:.0f} s"
 
 
 def is_activated(snapshot: Snapshot, spec: InferenceServiceSpec, *, leaving: bool) -> bool:
@@ -27,7 +28,9 @@ def is_activated(snapshot: Snapshot, spec: InferenceServiceSpec, *, leaving: boo
         spec: its spec.
         leaving: its engines go, because nobody uses them.
     """
-    if not ready_pods(snapshot.pods) and points_to(snapshot) == ACTIVATOR:
+    # For one that is off no engine comes that requests could be held for.
+    is_off = not spec.scaling.may_be_zero and spec.replicas == 0
+    if not is_off and not ready_pods(snapshot.pods) and points_to(snapshot) == ACTIVATOR:
         return True  # also while its pods are not ready: nobody else is
     if not spec.scaling.may_be_zero or not ready_pods(snapshot.activators):
         return False
@@ -51,13 +54,16 @@ def activator_ready(facts: Facts) -> Verdict | None:
     if facts.spec is None or not facts.spec.scaling.may_be_zero:
         return None
     snapshot, wanted = facts.snapshot, facts.spec.scaling.activator.replicas
-    ready = ready_pods(snapshot.activators)
+    ready, is_at_zero = ready_pods(snapshot.activators), facts.wanted == 0
     if ready and all(each.uid in snapshot.silent for each in snapshot.activators if each.ready):
-        return Verdict("False", "ActivatorSilent", _SILENT, alarming=True)
+        text = f"Requests wait and start no engine: {_AT_ZERO}" if is_at_zero else "Engines stay"
+        return Verdict("False", "ActivatorSilent", f"{_SILENT}. {text}", alarming=True)
     if ready:
         text = f"{min(ready, wanted)} of {wanted} activator pods ready"
         return Verdict("True", "ActivatorReady", text)
     text = "Engines stay until it is, also when nobody uses them"
+    if is_at_zero:
+        text = f"There is no engine either, so nobody answers: {_AT_ZERO}"
     problem = worst_problem(snapshot.activator_rollout, snapshot.activators, facts.now.unix)
     if problem is not None:
         text = f"{problem.message}. {text}"

@@ -15,6 +15,7 @@ from headway_operator.decide.degradation import (
     Degradation,
     decide_degradation,
     held_back,
+    least_of,
     replaces_in_place,
     standing_steps,
 )
@@ -33,6 +34,7 @@ from headway_operator.decide.router import decide_target, target_change
 from headway_operator.decide.scaling import claim_of, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
+from headway_operator.observe.claims import GpuClaim
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.tuning import Tuning
@@ -65,7 +67,8 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
     needed = needed_applications(snapshot, children)
     refusals = standing_refusals(snapshot, needed)
     facts = gather_facts(snapshot, spec, published, template, now)
-    facts = replace(facts, refusals=refusals, scaled=scaled)
+    least = least_of(facts.least, steps)
+    facts = replace(facts, least=least, refusals=refusals, scaled=scaled, degradation=steps)
     degradation = decide_degradation(facts, declared, retuned.signals if retuned else None)
     return _plan(
         replace(facts, degradation=degradation.steps),
@@ -74,6 +77,13 @@ def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Pla
         target,
         degradation,
     )
+
+
+def _claim(facts: Facts) -> GpuClaim | None:
+    if facts.spec is None or facts.scaled is None:
+        return None
+    key = facts.snapshot.service.key
+    return claim_of(key, facts.spec, facts.scaled, runs=facts.spec.replicas)
 
 
 def _plan(
@@ -106,5 +116,5 @@ def _plan(
         shortages=degradation.watch if degradation else snapshot.shortages,
         told=bad_requests_of(snapshot),
         rung=degradation.rung if degradation else 0,
-        claim=claim_of(snapshot.service.key, facts.spec, scaled) if facts.spec and scaled else None,
+        claim=_claim(facts),
     )

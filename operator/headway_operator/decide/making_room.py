@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway_operator.decide.pods import ready_pods
+from headway_operator.decide.pods import has_no_node, ready_pods
 from headway_operator.observe.container_problems import container_problem
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.snapshot import Snapshot
@@ -15,14 +15,9 @@ def makes_room(snapshot: Snapshot) -> bool:
     the only GPU, the one that mends it would wait for ever.
     """
     pods = [pod for pod in snapshot.pods if not pod.deleting]
-    waiting = {pod.template for pod in pods if _waits_for_room(pod)}
-    older = [pod for pod in pods if not _waits_for_room(pod) and pod.template not in waiting]
+    waiting = {pod.template for pod in pods if has_no_node(pod)}
+    older = [pod for pod in pods if not has_no_node(pod) and pod.template not in waiting]
     return bool(waiting and older) and not ready_pods(snapshot.pods) and all(map(_fails, older))
-
-
-def _waits_for_room(pod: PodRecord) -> bool:
-    told = pod.scheduled
-    return told is not None and (told.status, told.reason) == ("False", "Unschedulable")
 
 
 def _fails(pod: PodRecord) -> bool:

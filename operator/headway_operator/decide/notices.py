@@ -8,7 +8,7 @@ from headway_operator.api import ConditionType, InferenceServiceStatus
 from headway_operator.api.labels import ROUTER
 from headway_operator.decide.plan import Application, Cause, Notice
 from headway_operator.decide.retune import Retuned, What
-from headway_operator.decide.scaling import Scaled
+from headway_operator.decide.scaling import NO_ACTIVATOR, Scaled
 from headway_operator.decide.verdict import Verdict
 
 _TOLD = (
@@ -49,7 +49,7 @@ def decide_scaling_notices(scaled: Scaled) -> Iterator[Notice]:
     grows = scaled.replicas > scaled.before
     text = f"Replicas {scaled.before} -> {scaled.replicas}: {scaled.message}"
     reason = scaled.reason or ("ScaledUp" if grows else "ScaledDown")
-    yield Notice(warning=False, reason=reason, message=text)
+    yield Notice(warning=reason == NO_ACTIVATOR, reason=reason, message=text)
 
 
 def decide_router_notices(turned_to: str) -> Iterator[Notice]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from headway_operator.api import ConditionType
 from headway_operator.api.labels import child_name
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.verdict import Check, Verdict
 from headway_operator.observe.snapshot import Refusal
 
 _FORBIDDEN = 403
+
+_NO_PODS = frozenset({"InvalidSpec", "NameTaken", "ObjectRefused", "Forbidden"})
+"""Reasons of what is found out without pods."""
 
 
 def invalid_spec(facts: Facts) -> Verdict | None:
@@ -66,6 +70,21 @@ def overdue(facts: Facts) -> Verdict | None:
     seconds = facts.spec.engine.startup_timeout_seconds
     text = f"No progress for {seconds} s (engine.startupTimeoutSeconds)"
     return Verdict("False", "ProgressDeadlineExceeded", text, alarming=True)
+
+
+def left_behind(facts: Facts) -> Verdict | None:
+    """What kept the last pods from serving, while there are none that could show it is mended.
+
+    What is no matter of pods is seen without them.
+    """
+    if facts.wanted > 0 or facts.spec is None or not facts.spec.scaling.may_be_zero:
+        return None
+    service = facts.snapshot.service
+    for each in service.status.conditions:
+        told = each.type == ConditionType.STALLED and each.status == "True"
+        if told and each.observed_generation == service.generation and each.reason not in _NO_PODS:
+            return Verdict("False", each.reason, each.message, alarming=True)
+    return None
 
 
 FUNDAMENTAL: tuple[Check, ...] = (invalid_spec, name_taken, refused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headway_operator.decide.activator import activator_ready
 from headway_operator.decide.facts import Facts
-from headway_operator.decide.obstacles import FUNDAMENTAL, broken, overdue
+from headway_operator.decide.obstacles import FUNDAMENTAL, broken, left_behind, overdue
 from headway_operator.decide.verdict import Verdict, first
 
 
@@ -41,6 +41,9 @@ def _no_replicas(facts: Facts) -> Verdict | None:
         return None
     if facts.spec is None or not facts.spec.scaling.may_be_zero:
         return Verdict("False", "ScaledToZero", "spec.replicas is 0: nothing answers requests")
+    unmended = left_behind(facts)
+    if unmended is not None:
+        return unmended
     activator = activator_ready(facts)
     if activator is not None and activator.truth != "True":
         return Verdict("False", activator.reason, activator.message)

@@ -35,11 +35,19 @@ def router_replicas(snapshot: Snapshot, spec: InferenceServiceSpec) -> int | Non
 
     A router that is turned off loses its pods when the Service points elsewhere, and not before.
     Its objects stay, without effect: the operator has no right to delete anything.
+
+    Nor has it pods at zero, as the engines have none: on a connection that a client keeps to one of
+    them every request would be refused, and none would reach the activator.
     """
     if spec.router.enabled:
-        return spec.router.replicas
+        return 0 if _is_at_zero(snapshot, spec) else spec.router.replicas
     is_made = f"{ROUTER} Deployment" in snapshot.children
     return 0 if is_made and points_to(snapshot) != ROUTER else None
+
+
+def _is_at_zero(snapshot: Snapshot, spec: InferenceServiceSpec) -> bool:
+    no_engine = spec.scaling.may_be_zero and spec.replicas == 0
+    return no_engine and points_to(snapshot) == ACTIVATOR
 
 
 def target_change(snapshot: Snapshot, target: str) -> str:

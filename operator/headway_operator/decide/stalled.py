@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from headway_operator.api.degradation import Step
 from headway_operator.decide.facts import Facts
-from headway_operator.decide.obstacles import FUNDAMENTAL, broken, overdue
+from headway_operator.decide.obstacles import FUNDAMENTAL, broken, left_behind, overdue
 from headway_operator.decide.verdict import Verdict
 
 
 def stalled(facts: Facts) -> Verdict:
     """Whether something is wrong that will not heal by itself."""
-    for check in (*FUNDAMENTAL, _needs_a_change, _overdue):
+    for check in (*FUNDAMENTAL, _needs_a_change, _overdue, left_behind):
         verdict = check(facts)
         if verdict is not None:
             return Verdict("True", verdict.reason, verdict.message, alarming=True)
@@ -17,6 +18,10 @@ def stalled(facts: Facts) -> Verdict:
 
 
 def _needs_a_change(facts: Facts) -> Verdict | None:
+    gave_up = any(each.step is Step.FEWER_REPLICAS for each in facts.degradation)
+    if gave_up and facts.ready >= facts.least:
+        # Pods that are given up are only tried again.
+        return None
     return broken(facts) if facts.problem is not None and facts.problem.stalls else None
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import ServiceKey
 
 
@@ -17,7 +17,7 @@ class GpuClaim:
         gpus: of each of its pods, at least 1.
         least: pods that it gets in any case.
         wanted: pods that it needs, as far as its own spec allows, at least ``least``.
-        running: pods that were decided on last.
+        running: pods that were decided on last, without those that are given up for now.
         priority: who gets GPUs first; higher ones do.
     """
 
@@ -37,11 +37,17 @@ class GpuQuota:
         gpus: that all may use together.
         others: what the other services want.
         is_complete: all others have told; before, nobody gets more than it has.
+        own: what this one wanted last, by which the others go; None before it told.
+        everybody: all that were told last, its own included.
+        memo: what was decided about those; all services share it.
     """
 
     gpus: int
     others: tuple[GpuClaim, ...] = ()
     is_complete: bool = True
+    own: GpuClaim | None = None
+    everybody: tuple[GpuClaim, ...] = ()
+    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
 
 
 @dataclass
@@ -50,6 +56,8 @@ class Claims:
 
     _epoch: int = 0
     _by_service: dict[ServiceKey, GpuClaim | None] = field(default_factory=dict)
+    _everybody: tuple[GpuClaim, ...] | None = None
+    _memo: Memo = field(default_factory=Memo)
 
     def put(self, key: ServiceKey, claim: GpuClaim | None, gpus: int, epoch: int) -> bool:
         """A service was looked at.
@@ -71,20 +79,25 @@ class Claims:
             return False
         before = self.wanted
         self._by_service[key] = claim
+        self._everybody = None
         return max(before, self.wanted) > gpus
 
     @property
     def running(self) -> int:
         """GPUs of pods that were decided on."""
-        return sum(each.running * each.gpus for each in self._claims())
+        return sum(each.running * each.gpus for each in self.everybody)
 
     @property
     def wanted(self) -> int:
         """GPUs of pods that run or are needed."""
-        return sum(max(each.wanted, each.running) * each.gpus for each in self._claims())
+        return sum(max(each.wanted, each.running) * each.gpus for each in self.everybody)
 
-    def _claims(self) -> Iterator[GpuClaim]:
-        return filter(None, self._by_service.values())
+    @property
+    def everybody(self) -> tuple[GpuClaim, ...]:
+        """All claims; the same object until one of them changes."""
+        if self._everybody is None:
+            self._everybody = tuple(filter(None, self._by_service.values()))
+        return self._everybody
 
     def keep(self, key: ServiceKey, epoch: int) -> None:
         """Of a service it cannot be told what it wants: what it wanted stands, at first nothing."""
@@ -93,7 +106,8 @@ class Claims:
 
     def drop(self, key: ServiceKey) -> None:
         """The service is gone."""
-        self._by_service.pop(key, None)
+        if self._by_service.pop(key, None) is not None:
+            self._everybody = None
 
     def quota(self, gpus: int, key: ServiceKey, services: int, epoch: int) -> GpuQuota:
         """What a service sees.
@@ -105,11 +119,17 @@ class Claims:
             epoch: the operator's term.
         """
         self._begin(epoch)
-        others = [claim for other, claim in self._by_service.items() if claim and other != key]
-        known = len(self._by_service.keys() | {key})
-        return GpuQuota(gpus, tuple(others), is_complete=known >= services)
+        known = len(self._by_service) + (key not in self._by_service)
+        return GpuQuota(
+            gpus,
+            others=tuple(each for each in self.everybody if each.key != key),
+            is_complete=known >= services,
+            own=self._by_service.get(key),
+            everybody=self.everybody,
+            memo=self._memo,
+        )
 
     def _begin(self, epoch: int) -> None:
         """What was in an earlier term is history: another operator may have led in between."""
         if epoch != self._epoch:
-            self._epoch, self._by_service = epoch, {}
+            self._epoch, self._by_service, self._everybody = epoch, {}, None

@@ -48,6 +48,21 @@ _CRASHES = {
 _SIZED_BY_USERS = (ENGINE, ROUTER)
 """Containers with resources in the spec, under their own name."""
 
+_SERVED_SECONDS = 300.0
+"""A run that ended so long after its start-up must have been over had served."""
+
+
+def fails_repeatedly(container: ContainerRecord, restarts: int) -> bool:
+    """Whether it was restarted so often, and its last run ended before it had served for long.
+
+    Kubernetes counts restarts over a container's whole life. An engine that served for weeks and
+    ends is one that ended once, whatever happened to it months ago; Kubernetes keeps how long the
+    last run was, so that another operator judges alike.
+    """
+    ended = container.terminated or container.last_terminated
+    served = ended is not None and ended.ran_seconds > container.startup_seconds + _SERVED_SECONDS
+    return container.restarts >= restarts and not served
+
 
 def container_problem(container: ContainerRecord) -> Problem | None:
     """What keeps one container from running, or None."""
@@ -112,12 +127,12 @@ def _configuration_problem(container: ContainerRecord, message: str) -> Problem:
 def _start_problem(container: ContainerRecord) -> Problem:
     name = shown("name", container.name)
     text = f"Container {name} cannot be started: `kubectl describe pod` says why"
-    stalls = container.restarts >= STALLS_AFTER_RESTARTS
+    stalls = fails_repeatedly(container, STALLS_AFTER_RESTARTS)
     return Problem("ContainerCannotStart", text, Tier.SYSTEM, stalls=stalls)
 
 
 def _end_problem(container: ContainerRecord, ended: Terminated) -> Problem:
-    stalls = container.restarts >= STALLS_AFTER_RESTARTS
+    stalls = fails_repeatedly(container, STALLS_AFTER_RESTARTS)
     # The reason, not the exit code: a parent that lost a child to the OOM killer exits as it likes.
     if ended.reason == "OOMKilled":
         return _out_of_memory(container, stalls=stalls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 SILENCES_TOLERATED = 5
@@ -68,6 +68,13 @@ class Demands:
         """Note that a pod did not answer. Returns whether that is news."""
         count = self._silences[pod_uid] = self._silences.get(pod_uid, 0) + 1
         return self._told.pop(pod_uid, None) is not None or count == SILENCES_TOLERATED
+
+    def shift(self, seconds: float) -> None:
+        """The clock was set by so many seconds: what was asked was asked as long ago as before."""
+        self._told = {
+            uid: each if each.asked_at is None else replace(each, asked_at=each.asked_at + seconds)
+            for uid, each in self._told.items()
+        }
 
     def forget(self, pod_uid: str) -> None:
         """The pod is not asked any more."""

@@ -43,17 +43,22 @@ class DemandWatch:
         self._on_news = on_news
         self._clock = clock
         self._port = port
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._session: aiohttp.ClientSession | None = None
 
     def watch(self, activators: Iterable[tuple[ServiceKey, PodRecord]]) -> None:
-        """Ask these, and nobody else any more."""
-        there = {pod.uid: (key, pod) for key, pod in activators if pod.ip and not pod.deleting}
-        for uid in self._asking.keys() - there.keys():
-            self._asking.pop(uid).cancel()
-            self._demands.forget(uid)
-        for uid in there.keys() - self._asking.keys():
-            self._asking[uid] = asyncio.create_task(self._keep_asking(*there[uid]))
+        """Ask these, and nobody else any more.
+
+        A pod whose sandbox was made anew, as after a restart of its node, has another address.
+        """
+        there = {
+            (pod.uid, pod.ip): (key, pod) for key, pod in activators if pod.ip and not pod.deleting
+        }
+        for asked in self._asking.keys() - there.keys():
+            self._asking.pop(asked).cancel()
+            self._demands.forget(asked[0])
+        for asked in there.keys() - self._asking.keys():
+            self._asking[asked] = asyncio.create_task(self._keep_asking(*there[asked]))
 
     async def close(self) -> None:
         """Stop."""

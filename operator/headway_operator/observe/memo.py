@@ -1,7 +1,8 @@
-"""Remembers the last result of each of a few computations about one service.
+"""Remembers the last result of each of a few computations about one thing.
 
-It lives and dies with what is remembered of the service: a cache that all services share would
-hold the objects of every generation of every service, until the process runs out of memory.
+It lives and dies with what is remembered of that, mostly of a service: a cache that all services
+share would hold the objects of every generation of every service, until the process runs out of
+memory.
 """
 
 from __future__ import annotations

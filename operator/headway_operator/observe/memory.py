@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway_operator.api.labels import CHILD_SLOTS
 from headway_operator.observe.claims import Claims
@@ -14,7 +14,7 @@ from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
 from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
-from headway_operator.observe.scaling import Scaling
+from headway_operator.observe.scaling import Scaling, timed_anew
 from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.sidecars import Sidecars
 from headway_operator.observe.snapshot import PublishedPolicy, Refusal
@@ -49,6 +49,15 @@ class ServiceMemory:
     _generation: int = -1
     _parsed: ParsedSpec = field(default_factory=lambda: ParsedSpec(None))
 
+    def forget_times(self, now: float) -> None:
+        """The clock was set: what was timed by it begins anew, as in a new term."""
+        if self.scaling is not None:
+            self.scaling = timed_anew(self.scaling, now)
+        self.idleness = self.shortages = None
+        if self.published is not None:
+            self.published = replace(self.published, since=now, before=())
+        self.refusals = {slot: replace(each, retry_at=now) for slot, each in self.refusals.items()}
+
     def parsed(self, service: ServiceRecord) -> ParsedSpec:
         """The spec, read once per generation: it never changes within one."""
         if service.generation != self._generation:
@@ -81,6 +90,17 @@ class Memory:
         if known is None or known.uid != service.uid:
             known = self._by_service[service.key] = ServiceMemory(service.uid)
         return known
+
+    def clock_was_set(self, by: float, now: float) -> None:
+        """Nothing that happened is moved in time by that, and what lasts begins to last anew.
+
+        Args:
+            by: how many seconds it was set forwards.
+            now: Unix time in seconds, by the clock as it is.
+        """
+        self.demands.shift(by)
+        for each in self._by_service.values():
+            each.forget_times(now)
 
     def forget(self, key: ServiceKey) -> None:
         """The service is gone."""

@@ -32,6 +32,10 @@ class Poller:
         self._on_news = on_news
         self._polled_at: dict[str, float] = {}
 
+    def forget(self) -> None:
+        """Everybody is asked again at once, as nobody was yet."""
+        self._polled_at = {}
+
     async def poll_due(self, cluster: Cluster, now: float) -> None:
         """Ask every sidecar whose turn it is; ``now`` is in seconds, of any clock."""
         alive = {pod.uid for pods in cluster.pods.values() for pod in pods}

@@ -120,11 +120,16 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Terminated:
-    """A container that has ended."""
+    """A container that has ended.
+
+    Attributes:
+        ran_seconds: how long it had run; 0 where that is not known.
+    """
 
     reason: str
     exit_code: int
     message: str = field(default="", repr=False)
+    ran_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -133,10 +138,12 @@ class ContainerRecord:
 
     Attributes:
         started: it runs and its startup probe has succeeded.
+        restarts: in its whole life, however long ago.
         running_since: when it began to run, as Unix time in seconds; None while it does not run.
         waiting, terminated: why it does not run.
         last_terminated: how its previous run ended.
         memory_limit: as written in the pod's spec.
+        startup_seconds: most that its startup probe lets a start take; 0 without one.
     """
 
     name: str
@@ -149,6 +156,7 @@ class ContainerRecord:
     terminated: Terminated | None = None
     last_terminated: Terminated | None = None
     memory_limit: str | None = None
+    startup_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

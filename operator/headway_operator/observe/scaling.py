@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -57,3 +57,8 @@ class Scaling:
     removed_at: float = 0.0
     collection: int = 0
     claimed: int = 0
+
+
+def timed_anew(known: Scaling, now: float) -> Scaling:
+    """The same pods, without what was seen over time until now (Unix time in seconds)."""
+    return replace(known, since=now, loads=(), needed=(), rising=0, missed=0, removed_at=now)

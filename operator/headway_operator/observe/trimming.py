@@ -177,6 +177,7 @@ def _container(status: Body, declared: Body) -> ContainerRecord:
         terminated=_terminated(state.get("terminated")),
         last_terminated=_terminated((status.get("lastState") or {}).get("terminated")),
         memory_limit=limits.get("memory"),
+        startup_seconds=_startup_seconds(declared.get("startupProbe") or {}),
     )
 
 
@@ -193,7 +194,18 @@ def _terminated(state: Body | None) -> Terminated | None:
         reason=state.get("reason") or "",
         exit_code=state.get("exitCode", 0),
         message=(state.get("message") or "")[:_MAX_MESSAGE],
+        ran_seconds=_ran_seconds(state),
     )
+
+
+def _ran_seconds(state: Body) -> float:
+    began, ended = state.get("startedAt"), state.get("finishedAt")
+    return _unix_time(ended) - _unix_time(began) if began and ended else 0.0
+
+
+def _startup_seconds(probe: Body) -> float:
+    """What is left out of a probe is what Kubernetes makes of it."""
+    return float(probe.get("periodSeconds", 10) * probe.get("failureThreshold", 3)) if probe else 0
 
 
 def _unix_time(text: str) -> float:

@@ -14,8 +14,8 @@ from headway_operator.api.labels import (
 )
 from headway_operator.api.spec import InferenceServiceSpec
 from headway_operator.render.arguments import (
-    ENGINE_COMMAND,
     engine_arguments,
+    engine_command,
     preflight_arguments,
 )
 from headway_operator.render.environment import engine_environment
@@ -107,7 +107,7 @@ def engine_container(service: str, spec: InferenceServiceSpec) -> dict[str, Any]
         "name": ENGINE,
         "image": engine.image,
         "imagePullPolicy": engine.image_pull_policy,
-        "command": list(ENGINE_COMMAND),
+        "command": engine_command(spec),
         "args": engine_arguments(service, spec),
         "env": engine_environment(spec),
         "lifecycle": {"preStop": {"exec": {"command": _drain_command(engine.drain_seconds)}}},

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from headway_runtime.bench.arms import Arm, Kind
 from headway_runtime.door.ledger import Ledger
+from headway_runtime.exchange.let_in_file import LetInRequest
 from headway_runtime.executors.simulated.engine import Door, SimulatedEngine
 from headway_runtime.executors.simulated.request import Arrival
 from headway_runtime.policy import TrafficClass
@@ -69,5 +70,5 @@ class BoardDoor:
             self._ledger.let_in(promised.name, self._ttft_ms),
         )
         if found is None:
-            self._ledger.enter(promised.name, arrival.prompt_tokens, now_s)
+            self._ledger.enter(LetInRequest(promised.name, arrival.prompt_tokens, now_s))
         return found

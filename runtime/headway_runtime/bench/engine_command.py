@@ -52,7 +52,7 @@ def command(model: Path, wanted: Start) -> list[str]:
     program = (
         ["vllm.entrypoints.openai.api_server"]
         if wanted.api_servers == 1
-        else ["vllm.entrypoints.cli.main", "serve", "--api-server-count", str(wanted.api_servers)]
+        else ["headway_runtime.executors.vllm.serve", "--api-server-count", str(wanted.api_servers)]
     )
     return [
         *(sys.executable, "-m", *program),

@@ -8,7 +8,7 @@ import aiohttp
 
 from headway_runtime.discovery.membership import Answer
 
-TIMEOUT_SECONDS = 5.0
+TIMEOUT_SECONDS = 10.0
 """As long as the pod's own readiness probe waits."""
 
 _OK = 200

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from headway_runtime.door.body import Body, UnreadableBodyError, read_body
 from headway_runtime.door.decided import LetIn, Quarantined, Refused
 from headway_runtime.door.docket import Docket, Held
 from headway_runtime.door.engine_keys import accepted_digests
 from headway_runtime.door.identity import Headers, Identity, identify, key_digest
-from headway_runtime.door.ledger import Ledger
+from headway_runtime.door.ledger import Ledger, unseen_since, with_others
 from headway_runtime.door.policy_view import PolicyView
 from headway_runtime.exchange import admission_board, policy_file
 from headway_runtime.exchange.admission_board import AdmissionBoardReader
@@ -24,12 +24,16 @@ from headway_runtime.exchange.declaration import (
     PROGRAM_KEY,
     TENANT_KEY,
 )
+from headway_runtime.exchange.let_in_file import LetInRequest, LetInWriter, OthersLetIn
 from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.refusal_counts import QUARANTINED, RefusalCounts
 from headway_runtime.exchange.tenant_seal import TenantSeal
 from headway_runtime.policy import Policy, TrafficClass
+from headway_runtime.scheduling.admission.refusal import LetIn as BeforeIt
 from headway_runtime.scheduling.admission.refusal import refusal
 from headway_runtime.scheduling.quarantine.suspects import Standing
+
+_Made = TypeVar("_Made")
 
 RANK = 0
 """Of the engine process behind this API server: there is one, for data parallel engines are none
@@ -48,6 +52,9 @@ class Desk:
         clock: tells the time, in seconds since the epoch.
         environment: of the process.
         docket: who may have killed the engine; None suspects nobody.
+        told: tells other API servers of this engine what is let in here; None where the file could
+            not be made.
+        others: what they let in; None where there is nobody else.
     """
 
     watch: PolicyWatch
@@ -57,6 +64,8 @@ class Desk:
     clock: Callable[[], float] = time.time
     environment: Mapping[str, str] | None = None
     docket: Docket | None = None
+    told: LetInWriter | None = None
+    others: OthersLetIn | None = None
 
     def __post_init__(self) -> None:
         self._ledger = Ledger()
@@ -76,8 +85,10 @@ class Desk:
             PolicyWatch(run_dir / policy_file.FILE_NAME),
             AdmissionBoardReader(run_dir / admission_board.file_name(RANK)),
             TenantSeal.of_run(run_dir),
-            _counts(run_dir),
+            _unless_full(RefusalCounts, run_dir),
             docket=Docket.of_run(run_dir, RANK),
+            told=_unless_full(LetInWriter, run_dir),
+            others=OthersLetIn(run_dir),
         )
 
     def stranger(self, app: Any, headers: Headers) -> bool:
@@ -115,8 +126,11 @@ class Desk:
 
     def ended(self, ticket: int | None) -> None:
         """A request that was let in has its answer, or nobody waits for it any more."""
-        if ticket is not None:
-            self._ledger.leave(ticket)
+        if ticket is None:
+            return
+        self._ledger.leave(ticket)
+        if self.told is not None:
+            self.told.leave(ticket)
 
     def _look(self) -> PolicyView:
         self.watch.refresh()
@@ -143,16 +157,25 @@ class Desk:
         if promised is None or not view.refuses:
             return None
         board = self.board.read()
-        if board is not None:
-            self._ledger.seen(board.written_s)
-        before = self._ledger.let_in(promised.name, view.ttft_ms)
+        if board is None:
+            return None
+        before = self._let_in_since(board.written_s, promised, view)
         refused = refusal(board, promised, tenant, body.prompt_tokens, before)
         if refused is None:
             return None
-        if self.counts is not None and board is not None:
+        if self.counts is not None:
             work_s = board.work_s(body.prompt_tokens)
             self.counts.refused(promised.name, refused.reason.value, work_s, self.clock())
         return Refused(refused, promised.name)
+
+    def _let_in_since(self, known_s: float, promised: TrafficClass, view: PolicyView) -> BeforeIt:
+        """What was let in and is not on a board that knows of what had come by this time."""
+        self._ledger.seen(known_s)
+        own = self._ledger.let_in(promised.name, view.ttft_ms)
+        if self.others is None:
+            return own
+        others = self.others.since(unseen_since(known_s))
+        return with_others(own, others, promised.name, view.ttft_ms)
 
     def _quarantined(self, held: Held) -> Quarantined:
         if self.counts is not None:
@@ -170,7 +193,11 @@ class Desk:
         if not view.refuses:
             return None
         name = "" if promised is None else promised.name
-        return self._ledger.enter(name, body.prompt_tokens, self.clock())
+        request = LetInRequest(name, body.prompt_tokens, self.clock())
+        ticket = self._ledger.enter(request)
+        if self.told is not None:
+            self.told.enter(ticket, request)
+        return ticket
 
     def _own(self, who: Identity) -> dict[str, str]:
         """What the door has to say about a request; nothing of one whose tenant is unknown."""
@@ -181,9 +208,12 @@ class Desk:
         return told
 
 
-def _counts(run_dir: Path) -> RefusalCounts | None:
+def _unless_full(make: Callable[[Path], _Made], run_dir: Path) -> _Made | None:
+    """What is made in the run directory, if that can be done.
+
+    Refusals that nobody counts are better than requests that nobody looks at.
+    """
     try:
-        return RefusalCounts(run_dir)
+        return make(run_dir)
     except OSError:
-        # Refusals that nobody counts are better than requests that nobody looks at.
         return None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from headway_runtime.exchange import suspects_file
 from headway_runtime.exchange.fingerprint import Fingerprints
 from headway_runtime.exchange.suspects_file import read_told
+from headway_runtime.exchange.trial_lock import TrialLock
 from headway_runtime.scheduling.quarantine.suspects import Standing, Suspect, Suspects, standing
 
 LOOK_PERIOD_S = 1.0
@@ -19,7 +20,11 @@ LOOK_PERIOD_S = 1.0
 
 PATIENCE_S = 30.0
 MOST_HELD = 64
-"""For so long a suspect waits for its trial, and so many do; others are to come again."""
+"""For so long a suspect waits for its trial, and so many do in each process; others are to come
+again."""
+
+ASK_AGAIN_S = 0.05
+"""While a suspect of another process is tried, it is asked so often whether that has ended."""
 
 
 class Held(NamedTuple):
@@ -81,9 +86,15 @@ class Docket:
 
 
 class Trials:
-    """Lets one suspect in at a time."""
+    """Lets one suspect in at a time, of all that come to any process of this engine.
 
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+    Args:
+        of_all: is had by the process whose suspect is tried; None where there is no other one.
+        patience_s: for so long a suspect waits.
+    """
+
+    def __init__(self, of_all: TrialLock | None = None, patience_s: float = PATIENCE_S) -> None:
+        self._of_all = of_all
         self._patience_s = patience_s
         self._one = asyncio.Lock()
         self._waiting = 0
@@ -94,7 +105,7 @@ class Trials:
             return False
         self._waiting += 1
         try:
-            await asyncio.wait_for(self._one.acquire(), self._patience_s)
+            await asyncio.wait_for(self._take(), self._patience_s)
         except asyncio.TimeoutError:
             return False
         finally:
@@ -103,4 +114,16 @@ class Trials:
 
     def end(self) -> None:
         """The one that was let in has its answer, or nobody waits for it any more."""
+        if self._of_all is not None:
+            self._of_all.give_back()
         self._one.release()
+
+    async def _take(self) -> None:
+        await self._one.acquire()
+        is_taken = False
+        try:
+            while not (is_taken := self._of_all is None or self._of_all.take()):  # noqa: ASYNC110
+                await asyncio.sleep(ASK_AGAIN_S)
+        finally:
+            if not is_taken:
+                self._one.release()

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from headway_runtime.exchange.let_in_file import LetInRequest
 from headway_runtime.scheduling.admission.refusal import LetIn
 
 ON_ITS_WAY_S = 0.02
 """So long a request takes from here into the scheduler: it is rendered, tokenized and sent."""
 
 _FOREVER_MS = 2**63
-
-
-@dataclass(frozen=True)
-class _Entry:
-    class_name: str
-    prompt_tokens: int
-    came_s: float
 
 
 @dataclass
@@ -30,20 +24,20 @@ class _Sum:
 class Ledger:
     """Requests that were let in, by the ticket each of them got. Oldest first."""
 
-    _entries: dict[int, _Entry] = field(default_factory=dict)
+    _entries: dict[int, LetInRequest] = field(default_factory=dict)
     _sums: dict[str, _Sum] = field(default_factory=dict)
     _last_ticket: int = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def enter(self, class_name: str, prompt_tokens: int, now_s: float) -> int:
-        """A request of a class is let in; the ticket to strike it out with."""
+    def enter(self, request: LetInRequest) -> int:
+        """A request is let in; the ticket to strike it out with. Tickets go up by one."""
         self._last_ticket += 1
-        self._entries[self._last_ticket] = _Entry(class_name, prompt_tokens, now_s)
-        total = self._sums.setdefault(class_name, _Sum())
+        self._entries[self._last_ticket] = request
+        total = self._sums.setdefault(request.class_name, _Sum())
         total.requests += 1
-        total.prompt_tokens += prompt_tokens
+        total.prompt_tokens += request.prompt_tokens
         return self._last_ticket
 
     def leave(self, ticket: int) -> None:
@@ -81,6 +75,34 @@ class Ledger:
         )
         requests = self._sums[class_name].requests if class_name in self._sums else 0
         return LetIn(requests, tokens)
+
+
+def unseen_since(known_s: float) -> float:
+    """What came later than this is not on a board that knows of what the engine had by a time."""
+    return known_s - ON_ITS_WAY_S
+
+
+def with_others(
+    own: LetIn,
+    others: Iterable[LetInRequest],
+    class_name: str,
+    ttft_ms: Mapping[str, int | None],
+) -> LetIn:
+    """The same with what other processes let in that the board does not know of.
+
+    Args:
+        own: what this one let in.
+        others: what they let in.
+        class_name: class of the request that comes.
+        ttft_ms: TTFT of each class, as in :meth:`Ledger.let_in`.
+    """
+    rank = _rank(ttft_ms.get(class_name))
+    requests, tokens = own
+    for each in others:
+        requests += each.class_name == class_name
+        if _rank(ttft_ms.get(each.class_name)) <= rank:
+            tokens += each.prompt_tokens
+    return LetIn(requests, tokens)
 
 
 def _rank(ttft_ms: int | None) -> int:

@@ -28,6 +28,7 @@ from headway_runtime.door.decided import LetIn, Quarantined, Refused
 from headway_runtime.door.desk import Desk
 from headway_runtime.door.docket import Trials
 from headway_runtime.door.refusals import Answer
+from headway_runtime.exchange.trial_lock import FILE_NAME, TrialLock
 
 RUN_DIR_VARIABLE = "HEADWAY_RUN_DIR"
 """Environment variable that names the directory shared with the engine and the sidecar."""
@@ -67,9 +68,10 @@ class Door:
 
     def __init__(self, app: App, desk: Desk | None = None) -> None:
         self._app = app
-        self._trials = Trials()
         self._faults: set[tuple[str, str]] = set()
-        self._desk = self._make_desk() if desk is None else desk
+        run_dir = os.environ.get(RUN_DIR_VARIABLE)
+        self._trials = Trials(None if run_dir is None else TrialLock(Path(run_dir) / FILE_NAME))
+        self._desk = self._make_desk(run_dir) if desk is None else desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a connection; see the ASGI specification."""
@@ -114,8 +116,7 @@ class Door:
             scope, messages = with_body(scope, decided.body)
         return _GoingOn(scope, replay(messages, receive), decided.ticket, decided.on_trial)
 
-    def _make_desk(self) -> Desk | None:
-        run_dir = os.environ.get(RUN_DIR_VARIABLE)
+    def _make_desk(self, run_dir: str | None) -> Desk | None:
         if run_dir is None:
             return None
         try:

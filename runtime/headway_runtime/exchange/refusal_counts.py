@@ -6,12 +6,12 @@ How many, by class and reason, and how much work they would have been lately.
 from __future__ import annotations
 
 import os
-import re
 import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from headway_runtime.exchange.process_files import file_name, find_files, remove_of_gone
 from headway_runtime.exchange.twin_block import TwinBlockFormat, TwinBlockWriter
 from headway_runtime.policy import MAX_CLASSES
 from headway_runtime.scheduling.admission.refusal import RefusalReason
@@ -28,12 +28,7 @@ MAX_COUNTS = MAX_CLASSES * len(RefusalReason) + 1
 _COUNT = struct.Struct("<64s24sQ")
 _WORK = struct.Struct("<dd")
 _FORMAT = TwinBlockFormat(b"HEADWAYD", version=2, body_bytes=_WORK.size + MAX_COUNTS * _COUNT.size)
-_NAME = re.compile(r"door-([0-9]{1,10})\.bin\Z")
-
-
-def file_name(pid: int) -> str:
-    """Name of the file of the process with this id."""
-    return f"door-{pid}.bin"
+KIND = "door"
 
 
 class RefusalCounts:
@@ -48,12 +43,10 @@ class RefusalCounts:
     """
 
     def __init__(self, run_dir: Path) -> None:
-        for path in _files(run_dir):
-            if not Path(f"/proc/{_pid(path)}").exists():
-                path.unlink(missing_ok=True)
+        remove_of_gone(run_dir, KIND)
         self._counts: Counts = {}
         self._work = _Work(0.0, 0.0)
-        self._writer = TwinBlockWriter(run_dir / file_name(os.getpid()), _FORMAT)
+        self._writer = TwinBlockWriter(run_dir / file_name(KIND, os.getpid()), _FORMAT)
 
     def refused(
         self, class_name: str, reason: str, work_s: float = 0.0, now_s: float = 0.0
@@ -83,7 +76,7 @@ class RefusalCounts:
 def read_counts(run_dir: Path) -> Counts:
     """Requests refused in this pod. A file that cannot be read counts nothing."""
     total: Counts = {}
-    for path in _files(run_dir):
+    for path in find_files(run_dir, KIND).values():
         for key, count in _read(path):
             total[key] = total.get(key, 0) + count
     return total
@@ -95,7 +88,8 @@ def read_refused_work(run_dir: Path, now_s: float) -> float:
     What is forgotten is forgotten as fast as what engines were offered. A request that is sent
     again and refused again counts again.
     """
-    works = (_Work(*_WORK.unpack_from(body)) for path in _files(run_dir) if (body := _body(path)))
+    bodies = map(_body, find_files(run_dir, KIND).values())
+    works = [_Work(*_WORK.unpack_from(body)) for body in bodies if body]
     return sum(each.left_s(now_s) for each in works) / MEMORY_S
 
 
@@ -108,14 +102,6 @@ class _Work(NamedTuple):
     def left_s(self, now_s: float) -> float:
         """What is left of it."""
         return self.sum_s * kept(now_s - self.at_s) if self.sum_s > 0 else 0.0
-
-
-def _files(run_dir: Path) -> list[Path]:
-    return [path for path in sorted(run_dir.glob("door-*.bin")) if _NAME.match(path.name)]
-
-
-def _pid(path: Path) -> int:
-    return int(path.name.removeprefix("door-").removesuffix(".bin"))
 
 
 def _body(path: Path) -> bytes | None:

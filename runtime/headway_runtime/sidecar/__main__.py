@@ -18,6 +18,10 @@ from headway_runtime.sidecar.settings import Settings
 _KEEP_ALIVE_SECONDS = 30
 """Longer than the operator keeps an idle connection, so that none is closed under a request."""
 
+_STARVED_SECONDS = 60
+"""A worker that is silent for so long hangs. One that gets no time from an engine which uses every
+core is silent too, and would take longest of all to be started anew."""
+
 
 class Supervisor(BaseApplication):  # type: ignore[misc]
     """gunicorn with the sidecar's settings instead of files and flags."""
@@ -41,7 +45,7 @@ class Supervisor(BaseApplication):  # type: ignore[misc]
             "worker_tmp_dir": str(settings.run_dir),
             "control_socket_disable": True,
             "graceful_timeout": 2,
-            "timeout": 10,
+            "timeout": _STARVED_SECONDS,
             "keepalive": _KEEP_ALIVE_SECONDS,
             "accesslog": None,
             "loglevel": "warning",

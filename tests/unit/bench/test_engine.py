@@ -178,7 +178,7 @@ def test_the_engine_is_started_with_the_scheduler_under_test(tmp_path: Path) -> 
     real = command(tmp_path, Start("real", model=tmp_path))
     assert real[real.index("--load-format") + 1] == "auto"
     several = command(tmp_path, Start("tiny", api_servers=4))
-    assert several[1:6] == ["-m", "vllm.entrypoints.cli.main", "serve", "--api-server-count", "4"]
+    assert several[1:5] == ["-m", "headway_runtime.executors.vllm.serve", "--api-server-count", "4"]
     assert environment(tmp_path, {})["HEADWAY_RUN_DIR"] == str(tmp_path / "run")
 
 

@@ -13,6 +13,7 @@ from headway_runtime.door import docket
 from headway_runtime.door.docket import MOST_HELD, Trials
 from headway_runtime.exchange.refusal_counts import QUARANTINED, read_counts
 from headway_runtime.exchange.suspects_file import SuspectsWriter, Told, file_name
+from headway_runtime.exchange.trial_lock import FILE_NAME, TrialLock
 from headway_runtime.policy import Mode, Policy
 from headway_runtime.scheduling.quarantine.suspects import Suspect
 from tests.unit.door.asgi_client import CHAT, post
@@ -144,3 +145,38 @@ async def test_only_so_many_wait() -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
     trials.end()
     assert await trials.begin()
+
+
+async def test_other_api_servers_suspects_are_waited_for(world: World) -> None:
+    world.watch.policy = ACTS
+    suspect(world, TRIED)
+    other = TrialLock(world.run_dir / FILE_NAME)
+    assert other.take()
+    asked = asyncio.create_task(post(world.door, HELLO))
+    assert (await post(world.door, {"model": "m", "prompt": "x"}))[0] == 200
+    await all_has_happened()
+    assert len(world.engine.bodies) == 1
+    other.give_back()
+    assert (await asked)[0] == 200
+    # It has ended, so the next one of another server is let in.
+    assert other.take()
+    other.give_back()
+
+
+async def test_whose_turn_does_not_come_leaves_the_lock_to_others(world: World) -> None:
+    world.watch.policy = ACTS
+    suspect(world, TRIED)
+    other, lock = (TrialLock(world.run_dir / FILE_NAME) for _ in range(2))
+    world.door._trials = Trials(lock, patience_s=0.01)
+    assert other.take()
+    assert (await post(world.door, HELLO))[0] == 503
+    other.give_back()
+    assert (await post(world.door, HELLO))[0] == 200
+
+
+async def test_a_lock_that_cannot_be_made_holds_nobody_up(world: World) -> None:
+    world.watch.policy = ACTS
+    suspect(world, TRIED)
+    world.door._trials = Trials(TrialLock(world.run_dir / "missing" / FILE_NAME))
+    for _ in range(2):
+        assert (await post(world.door, HELLO))[0] == 200

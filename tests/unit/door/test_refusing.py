@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from pathlib import Path
 
 import pytest
 
 from headway_runtime.door.middleware import Door
-from headway_runtime.exchange import policy_file
+from headway_runtime.exchange import policy_file, process_files
 from headway_runtime.exchange.admission_board import AdmissionBoardWriter, file_name
+from headway_runtime.exchange.let_in_file import KIND, LetInRequest, LetInWriter
 from headway_runtime.exchange.refusal_counts import read_counts, read_refused_work
 from headway_runtime.policy import Mode, encode
 from headway_runtime.scheduling.admission.refusal import Board, ClassWait
@@ -96,6 +98,20 @@ async def test_a_burst_that_the_engine_has_not_seen_is_counted(world: World) -> 
     assert (await post(world.door, hello("short")))[0] == 200
 
 
+async def test_what_other_api_servers_let_in_is_counted(world: World) -> None:
+    world.watch.policy = LIMITED
+    world.waits(0.1)
+    other = LetInWriter(world.run_dir)
+    path = world.run_dir / process_files.file_name(KIND, os.getpid())
+    path.replace(world.run_dir / process_files.file_name(KIND, 1))
+    for ticket in (1, 2):
+        other.enter(ticket, LetInRequest("short", 5, time.time()))
+    assert (await post(world.door, hello("short")))[0] == 503
+    other.leave(1)
+    assert (await post(world.door, hello("short")))[0] == 200
+    other.close()
+
+
 async def test_what_the_engine_tells_of_is_not_counted_twice(world: World) -> None:
     world.watch.policy = LIMITED
     world.waits(0.1)
@@ -139,6 +155,7 @@ async def test_where_refusals_cannot_be_counted_requests_are_refused_all_the_sam
         raise OSError("disk full")
 
     monkeypatch.setattr("headway_runtime.door.desk.RefusalCounts", full)
+    monkeypatch.setattr("headway_runtime.door.desk.LetInWriter", full)
     monkeypatch.setenv("HEADWAY_RUN_DIR", str(tmp_path))
     policy_file.write(tmp_path / policy_file.FILE_NAME, encode(LIMITED))
     board = AdmissionBoardWriter(tmp_path / file_name(0))

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from headway_runtime.exchange.process_files import file_name
 from headway_runtime.exchange.refusal_counts import (
+    KIND,
     MAX_COUNTS,
     RefusalCounts,
-    file_name,
     read_counts,
     read_refused_work,
 )
@@ -40,8 +41,8 @@ def test_refusals_are_counted_by_class_and_reason(tmp_path: Path, counts: Refusa
 
 def test_processes_are_summed(tmp_path: Path, counts: RefusalCounts) -> None:
     counts.refused("chat", FULL)
-    own = tmp_path / file_name(os.getpid())
-    (tmp_path / file_name(1)).write_bytes(own.read_bytes())
+    own = tmp_path / file_name(KIND, os.getpid())
+    (tmp_path / file_name(KIND, 1)).write_bytes(own.read_bytes())
     assert read_counts(tmp_path) == {("chat", FULL): 2}
 
 
@@ -53,7 +54,7 @@ def test_a_process_that_starts_counts_from_0(tmp_path: Path, counts: RefusalCoun
 
 
 def test_files_of_processes_that_are_gone_are_removed(tmp_path: Path) -> None:
-    gone, other = tmp_path / file_name(NO_PID), tmp_path / "door-x.bin"
+    gone, other = tmp_path / file_name(KIND, NO_PID), tmp_path / "door-x.bin"
     gone.touch()
     other.touch()
     RefusalCounts(tmp_path).close()
@@ -63,7 +64,7 @@ def test_files_of_processes_that_are_gone_are_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"foreign" * 2000])
 def test_a_file_that_cannot_be_read_counts_nothing(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / file_name(1)).write_bytes(content)
+    (tmp_path / file_name(KIND, 1)).write_bytes(content)
     (tmp_path / "door-7.bin").mkdir()
     assert read_counts(tmp_path) == {}
 

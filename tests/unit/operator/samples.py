@@ -117,9 +117,13 @@ def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
     return {"state": {"waiting": {"reason": reason, "message": message}}, **more}
 
 
-def ended(reason: str, code: int, message: str = "", **more: Any) -> dict[str, Any]:
-    """State of a container that has ended."""
-    state = {"reason": reason, "exitCode": code, "message": message}
+def ended(
+    reason: str, code: int, message: str = "", *, ran_s: float = 60.0, **more: Any
+) -> dict[str, Any]:
+    """State of a container that has ended after so many seconds."""
+    began = Instant.at(NOW.unix - ran_s).text
+    state: dict[str, Any] = {"reason": reason, "exitCode": code, "message": message}
+    state |= {"startedAt": began, "finishedAt": NOW.text}
     return {"state": {"terminated": state}, **more}
 
 

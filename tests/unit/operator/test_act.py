@@ -16,8 +16,11 @@ from headway_operator.act.lease import NotLeaderError
 from headway_operator.act.push import PolicyPusher
 from headway_operator.act.signing import CURRENT, PREVIOUS, KeyRing, SigningKeyError
 from headway_operator.act.status import StatusWriter
+from headway_operator.api.degradation import Step
+from headway_operator.api.status import TakenStep
 from headway_operator.decide import Notice, decide
 from headway_operator.observe.memory import Memory
+from headway_operator.observe.shortage import Shortage, ShortageWatch, Timing
 from headway_operator.observe.sidecar_client import SidecarClient
 from headway_operator.observe.sidecars import Outcome, SidecarReport, Sidecars
 from headway_runtime.policy import Policy, Scope, SignedPolicy, Stamp, decode
@@ -305,6 +308,34 @@ async def test_event_that_cannot_be_written_stops_nothing(
     assert cluster.writes == [("create", "Event")]
     assert "ForbiddenError" in caplog.text
     assert "quotes an object" not in caplog.text
+
+
+async def test_for_how_long_something_is_short_is_kept_until_the_status_has_the_step(
+    cluster: FakeCluster, leading: Leading, keys: KeyRing
+) -> None:
+    memory, client = Memory(), SidecarClient(1)
+    actor = Actor(
+        Applier(cluster, leading, memory),  # type: ignore[arg-type]
+        pusher(client, keys, leading, memory.sidecars),
+        StatusWriter(cluster, leading, memory),  # type: ignore[arg-type]
+        EventRecorder(cluster, leading, "me"),  # type: ignore[arg-type]
+        memory,
+    )
+    before = snapshot(None, POD)
+    plan = replace(decide(before, NOW), applications=(), recipients=(), notices=())
+    short = ShortageWatch(7, {Shortage.ROOM: Timing(short_since=NOW.unix)})
+    await actor.carry_out(before, replace(plan, shortages=short), NOW)
+    assert memory.of(before.service).shortages == short
+    step = TakenStep(step=Step.FEWER_REPLICAS, reason="InsufficientGPU", since=NOW.text)
+    status = plan.status.model_copy(update={"degradation": (step,)})
+    taken = replace(plan, shortages=ShortageWatch(7), status=status, status_changed=True)
+    cluster.fails = [api_error(503)]
+    with pytest.raises(Exception, match="503"):
+        await actor.carry_out(before, taken, NOW)
+    assert memory.of(before.service).shortages == short
+    await actor.carry_out(before, taken, NOW)
+    assert memory.of(before.service).shortages == ShortageWatch(7)
+    await client.close()
 
 
 async def test_pods_get_their_policy_also_while_the_api_server_is_in_trouble(

@@ -197,12 +197,20 @@ ROUTERS = {"ready": (ROUTER_POD,), "none": ()}
 WHO = st.tuples(*(st.sampled_from(sorted(each)) for each in (PODS, ACTIVATORS, ROUTERS)))
 
 
-@given(st.sampled_from([ENGINES, ROUTER, ACTIVATOR]), WHO, st.booleans(), st.booleans())
+@given(
+    st.sampled_from([ENGINES, ROUTER, ACTIVATOR]),
+    WHO,
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 1),
+)
 def test_it_points_to_somebody_who_answers_where_anybody_does(
-    before: str, who: tuple[str, str, str], leaving: bool, may_be_zero: bool
+    before: str, who: tuple[str, str, str], leaving: bool, may_be_zero: bool, replicas: int
 ) -> None:
     engine, activator, router = who
     fields = BOTH if may_be_zero else spec(router={"enabled": True})
+    fields = {**fields, "replicas": replicas}
+    is_off = not may_be_zero and not replicas
     start = snapshot(service(fields))
     children = {**start.children}
     children["Service"] = replace(children["Service"], points_to=before)
@@ -219,14 +227,14 @@ def test_it_points_to_somebody_who_answers_where_anybody_does(
         ENGINES: engine == "ready",
         # A router without engines is not ready; it may not have noticed yet.
         ROUTER: router == "ready",
-        ACTIVATOR: activator == "ready" and (may_be_zero or before == ACTIVATOR),
+        ACTIVATOR: activator == "ready" and (may_be_zero or (before == ACTIVATOR and not is_off)),
     }
     assert answers[target] or not any(answers.values()) or engine != "ready"
     if engine != "ready" and activator == "ready" and may_be_zero:
         assert target == ACTIVATOR
     if engine == "ready" and not leaving:
         assert target != ACTIVATOR
-    if engine == "ready" and not may_be_zero:
+    if (engine == "ready" and not may_be_zero) or is_off:
         assert target != ACTIVATOR
 
 

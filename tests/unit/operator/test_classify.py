@@ -145,6 +145,19 @@ CONTAINERS: list[tuple[str, dict[str, Any], str, str, Tier, bool]] = [
         Tier.SYSTEM,
         True,
     ),
+    (
+        # It had served for weeks: what happened before that is over.
+        "engine",
+        {
+            **running(started=False),
+            "restartCount": 9,
+            "lastState": ended("Error", 7, ran_s=1_000_000)["state"],
+        },
+        "EngineCrashed",
+        "code 7",
+        Tier.SYSTEM,
+        False,
+    ),
     ("engine", ended("Completed", 0), "EngineCrashed", "code 0", Tier.SYSTEM, False),
     ("preflight", ended("Error", 3, "no JSON"), "PreflightFailed", "code 3", Tier.SYSTEM, False),
     ("install-runtime", ended("Error", 2), "RuntimeInstallFailed", "code 2", Tier.SYSTEM, False),
@@ -292,6 +305,14 @@ def test_the_container_that_starts_first_explains_the_later_ones() -> None:
 def test_finished_init_container_is_no_problem() -> None:
     state = {**ended("Completed", 0), "restartCount": 1, "lastState": ended("Error", 1)["state"]}
     assert worst_problem(None, [pod(preflight=state)], 0.0) is None
+
+
+@pytest.mark.parametrize(("ran_s", "stalls"), [(1800 + 299, True), (1800 + 301, False)])
+def test_a_start_that_takes_as_long_as_it_may_is_none_that_served(
+    ran_s: float, *, stalls: bool
+) -> None:
+    problem = problem_of(pod(engine=ended("Error", 7, ran_s=ran_s, restartCount=3)))
+    assert problem.stalls == stalls
 
 
 def test_engine_that_got_through_start_up_is_forgiven_its_crash() -> None:

@@ -90,6 +90,32 @@ async def test_a_pod_that_is_gone_is_asked_no_more(front: Activator) -> None:
     await watch.close()
 
 
+async def test_a_pod_with_a_new_address_is_asked_there(
+    front: Activator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demand_watch, "PAUSE_SECONDS", 0.01)
+    demands = Demands()
+    port = front.control.port
+    assert port is not None
+    watch = DemandWatch(demands, lambda _key: None, lambda: 1000.0, port)
+    watch.watch([(DEMO, replace(POD, ip="127.0.0.9"))])  # nobody listens there
+    await becomes(lambda: demands.silent([POD.uid]) == {POD.uid})
+    watch.watch([(DEMO, POD)])
+    await becomes(lambda: bool(demands.of([POD.uid])))
+    assert demands.silent([POD.uid]) == frozenset()
+    watch.watch([(DEMO, replace(POD, ip=None))])
+    assert demands.of([POD.uid]) == {}
+    await watch.close()
+
+
+def test_a_request_came_as_long_ago_whatever_the_clock_says() -> None:
+    demands = Demands()
+    demands.told("a", Demand(1, 0, 5000.0))
+    demands.told("b", Demand(0, 0, None))
+    demands.shift(-3600.0)
+    assert demands.of(["a", "b"]) == {"a": Demand(1, 0, 1400.0), "b": Demand(0, 0, None)}
+
+
 def test_silence_is_out_of_reach_when_it_lasts_and_an_answer_ends_it() -> None:
     demands = Demands()
     assert [demands.silence("a") for _ in range(2 * SILENCES_TOLERATED)].count(True) == 1

@@ -349,6 +349,39 @@ async def test_history_is_as_long_as_attainment_needs_it() -> None:
     assert [each.at for each in history] == sorted({each.at for each in history})
 
 
+@pytest.mark.parametrize("source", list(Source))
+async def test_a_clock_that_was_set_back_begins_the_history_anew(source: Source) -> None:
+    world = World(named("a"))
+
+    def tells(running: float) -> None:
+        if source is Source.PROMETHEUS:
+            world.prometheus.found = {("team", "a"): PodSeries(1.0, series(running=running))}
+        else:
+            world.direct.texts = {"a": exposition(series(running=running))}
+
+    tells(0)
+    for _ in range(3):
+        await world.tick()
+    tells(7)
+    await world.tick(-3600)
+    (sample,) = world.seen().pods["uid-a"]
+    assert sample.running == 7
+    assert abs(sample.at - world.now) <= 1.0
+    assert world.seen().since == world.now
+    await world.tick()
+    assert len(world.seen().pods["uid-a"]) == 2
+
+
+async def test_a_source_that_is_later_than_the_other_costs_no_history() -> None:
+    world = World(named("a"))
+    world.direct.texts = {"a": exposition(series())}
+    await world.tick()
+    await world.tick()
+    world.prometheus.found = {("team", "a"): PodSeries(STALE_SECONDS, series())}
+    await world.tick()
+    assert len(world.seen().pods["uid-a"]) == 2
+
+
 async def test_the_same_sample_seen_twice_is_one() -> None:
     world = World(named("a"))
     world.prometheus.found = {("team", "a"): PodSeries(0.0, series())}

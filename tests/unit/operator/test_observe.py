@@ -73,7 +73,7 @@ async def test_services_share_gpus_only_where_there_is_a_quota() -> None:
     watching.memory.claims.put(other.key, other, 8, OPERATOR.epoch)
     found = await watching.snapshot(DEMO, replace(OPERATOR, gpu_quota=8))
     assert found is not None
-    assert found.quota == GpuQuota(8, (other,))
+    assert found.quota == GpuQuota(8, (other,), everybody=(other,))
 
 
 async def test_a_service_that_is_going_keeps_nobody_waiting() -> None:

@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from kubernetes.aio.client import ApiException
 from prometheus_client import REGISTRY
 
 from headway_operator.act.lease import Leadership
@@ -19,11 +21,14 @@ from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.decide import decide
 from headway_operator.environment import Environment, EnvironmentVariableError
 from headway_operator.observe.claims import GpuClaim, GpuQuota
-from headway_operator.observe.records import ServiceKey
-from headway_operator.operator import Operator
+from headway_operator.observe.clock_watch import ClockWatch
+from headway_operator.observe.idleness import Idleness
+from headway_operator.observe.records import PodRecord, ServiceKey
+from headway_operator.observe.tuning import OperatingPoint
+from headway_operator.operator import SILENT_LOOKS, Operator
 from headway_operator.watching import watch_settings
-from tests.unit.operator.fakes import FakeCluster
-from tests.unit.operator.samples import NOW, pod, service, snapshot, spec
+from tests.unit.operator.fakes import FakeCluster, api_error
+from tests.unit.operator.samples import NOW, pod, ready_pod, service, snapshot, spec
 
 VARIABLES = {
     "HEADWAY_NAMESPACE": "headway-system",
@@ -177,13 +182,111 @@ async def test_an_operator_that_does_not_lead_or_stops_asks_no_activator(
     await operator.demand_watch.close()
 
 
+async def test_a_clock_that_is_set_is_told_once_and_times_begin_anew(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at, forgotten = [1000.0], list[bool]()
+    operator.clock_watch = ClockWatch(lambda: at[0], lambda: 0.0)
+    monkeypatch.setattr(operator.collector, "forget", lambda: forgotten.append(True))
+    known = operator.memory.of(service())
+    known.idleness = Idleness(7, since=900.0)
+    operator.watch_clock()
+    assert known.idleness is not None
+    at[0] -= 3600.0
+    operator.now()  # also between two ticks
+    operator.watch_clock()
+    assert known.idleness is None
+    assert forgotten == [True]
+    assert [each.getMessage()[:28] for each in caplog.records] == ["The clock was set by -3600 s"]
+
+
+async def test_who_leads_again_asks_pods_again_what_they_run_with(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    tells = {"policy": {"stamp": "1.7.3", "maxBatchSize": 8, "tokenBudget": 128}}
+
+    async def status(pod: PodRecord) -> dict[str, object]:
+        asked.append(pod.uid)
+        return tells
+
+    monkeypatch.setattr(operator.sidecars, "status", status)
+    known, led = ready_pod(), snapshot(service(), ready_pod())
+    operator.cluster.pods.put(ServiceKey("team", "demo"), known)
+    operator.cluster.services.put(ServiceKey("team", "demo"), service())
+
+    def point() -> OperatingPoint | None:
+        reports = {known.uid: operator.memory.sidecars.report(known.uid)}
+        epoch = operator.leadership.epoch or 0
+        facts = replace(led.operator, epoch=epoch)
+        tuning = decide(replace(led, operator=facts, reports=reports, tuning=None), NOW).tuning
+        return tuning and tuning.point
+
+    monkeypatch.setattr(Leadership, "epoch", 7)
+    operator.begin_term()
+    assert point() is None
+    await operator.poller.poll_due(operator.cluster, 0.0)
+    assert point() == OperatingPoint(token_budget=128, max_batch_size=8)
+    operator.begin_term()  # the Lease was renewed late: the term is the same
+    assert point() is not None
+    monkeypatch.setattr(Leadership, "epoch", 9)
+    operator.begin_term()
+    assert point() is None
+    tells["policy"] = {"stamp": "1.8.1", "maxBatchSize": 32}
+    await operator.poller.poll_due(operator.cluster, 1.0)
+    assert point() == OperatingPoint(max_batch_size=32)
+    assert asked == [known.uid] * 2
+
+
+async def test_a_term_begins_with_the_lease(operator: Operator) -> None:
+    operator.memory.sidecars.polled("a", {"policy": {"stamp": "1.7.3"}})
+    await operator.leadership.acquire_or_renew()
+    assert operator.term == operator.leadership.epoch
+    assert not operator.memory.sidecars.report("a").asked
+
+
+async def look(operator: Operator, times: int) -> None:
+    """Let the operator look at its Lease, whether or not that works."""
+    for _ in range(times):
+        with suppress(ApiException):
+            await operator.leadership.acquire_or_renew()
+
+
+async def test_an_operator_whose_api_server_is_away_lives_on(operator: Operator) -> None:
+    cluster: FakeCluster = operator.leadership._cluster  # type: ignore[assignment]
+    await look(operator, SILENT_LOOKS)
+    operator.check()
+    cluster.fails = [api_error(503)] * 1000
+    await look(operator, 1000)
+    operator.check()
+    # It is back, and so are the watches.
+    await look(operator, 1)
+    with pytest.raises(RuntimeError, match="no event of Lease"):
+        operator.check()
+    operator.alive()
+    await look(operator, SILENT_LOOKS)
+    operator.check()
+
+
+async def test_a_standby_with_a_dead_watch_is_not_alive(operator: Operator) -> None:
+    cluster: FakeCluster = operator.leadership._cluster  # type: ignore[assignment]
+    other = Leadership(cluster, "headway-system", "other", lambda: None)  # type: ignore[arg-type]
+    await other.acquire_or_renew()
+    await look(operator, SILENT_LOOKS)
+    assert operator.leadership.epoch is None
+    operator.check()
+    await look(operator, 1)
+    with pytest.raises(RuntimeError, match="no event of Lease"):
+        operator.check()
+
+
 async def test_operator_with_a_dead_watch_is_not_alive(operator: Operator) -> None:
     operator.check()
     operator.relist.overlooked = 2
     with pytest.raises(RuntimeError, match="do not show 2 objects"):
         operator.check()
     operator.relist.overlooked = 0
-    operator.last_sign_of_life -= 61
+    await look(operator, SILENT_LOOKS + 1)
     with pytest.raises(RuntimeError, match="no event of Lease"):
         operator.check()
 

@@ -8,7 +8,7 @@ tick, so that no step has an effect which the next operator would not know of.
 
 from headway_operator.decide.degradation.condition import degraded
 from headway_operator.decide.degradation.deciding import Degradation, decide_degradation
-from headway_operator.decide.degradation.effects import held_back, replaces_in_place
+from headway_operator.decide.degradation.effects import held_back, least_of, replaces_in_place
 from headway_operator.decide.degradation.ladder import standing_steps
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "decide_degradation",
     "degraded",
     "held_back",
+    "least_of",
     "replaces_in_place",
     "standing_steps",
 ]

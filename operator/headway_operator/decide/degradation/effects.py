@@ -18,6 +18,14 @@ def held_back(spec: InferenceServiceSpec, steps: Iterable[TakenStep]) -> Inferen
     return reduce(lambda changed, taken: _EFFECTS[taken.step](changed, taken), steps, spec)
 
 
+def least_of(least: int, steps: Iterable[TakenStep]) -> int:
+    """Pods without which the service is not ready.
+
+    While all replicas are tried again, as few as before: a try takes nothing from anybody.
+    """
+    return min([least, *(each.replicas for each in steps if each.retrying and each.replicas)])
+
+
 def replaces_in_place(steps: Iterable[TakenStep]) -> bool:
     """Whether pods are replaced without a spare one: none of them served, and they hold GPUs."""
     return any(each.in_place for each in steps)
@@ -43,6 +51,8 @@ def _lower_limits(spec: InferenceServiceSpec, taken: TakenStep) -> InferenceServ
 
 
 def _smaller_memory(spec: InferenceServiceSpec, taken: TakenStep) -> InferenceServiceSpec:
+    if taken.retrying:
+        return spec
     engine = smaller(spec.engine, taken.memory_percent or 100)
     return spec if engine is None else spec.model_copy(update={"engine": engine})
 
@@ -53,9 +63,9 @@ def _fewer_replicas(spec: InferenceServiceSpec, taken: TakenStep) -> InferenceSe
     return spec.model_copy(update={"replicas": min(spec.replicas, taken.replicas)})
 
 
-def _fallback_model(spec: InferenceServiceSpec, _taken: TakenStep) -> InferenceServiceSpec:
+def _fallback_model(spec: InferenceServiceSpec, taken: TakenStep) -> InferenceServiceSpec:
     source = next((each.model for each in ladder_of(spec) if each.model is not None), None)
-    if source is None:
+    if source is None or taken.retrying:
         return spec
     fields = {name: getattr(source, name) for name in type(source).model_fields}
     model = Model(served_name=spec.model.served_name, **fields)

@@ -26,7 +26,7 @@ class Rule:
         relieves: shortages that it helps with.
         after_seconds: how long one has lasted before it is taken, unless the user says otherwise.
         restarts: it makes other pods, and holds until what is declared is something else: trying
-            again what has failed would cost a restart each time.
+            again what has failed would cost those who serve a restart each time.
     """
 
     relieves: frozenset[Shortage]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.degradation import Step
 from headway_operator.api.status import TakenStep
 from headway_operator.decide.degradation.ladder import RULES
-from headway_operator.decide.degradation.reading import is_complete
+from headway_operator.decide.degradation.reading import is_complete, serving
 from headway_operator.decide.facts import Facts
 from headway_operator.observe.instant import unix_of
 from headway_operator.observe.shortage import ShortageWatch
@@ -17,7 +19,11 @@ CLEAR_SECONDS = 120
 PAUSE_SECONDS = 300
 MOST_PAUSE_SECONDS = 900
 """All replicas are tried again after a pause, each time after a longer one. A try costs a pod that
-waits, and no request."""
+waits, and no request; it lasts for as long as pods are waited for in the first place, since nodes
+are added for pods that wait and for no others."""
+
+MOST_RESTART_PAUSE_SECONDS = 3600
+"""Where nobody serves, what is declared is tried again after pauses that grow up to this."""
 
 
 def left(
@@ -25,7 +31,7 @@ def left(
 ) -> str:
     """Why a step is taken back now; empty while it is not.
 
-    A step that replaced pods is only taken back with the spec that it was taken for.
+    Those that replaced pods are taken back together, see :func:`had_again`.
     """
     rule = RULES[taken.step]
     if rule.restarts:
@@ -38,6 +44,42 @@ def left(
     if any(since is None or since > limit for since in clear):
         return ""
     return f"there has been enough for {CLEAR_SECONDS} s"
+
+
+def had_again(standing: Iterable[TakenStep], facts: Facts) -> tuple[TakenStep, ...]:
+    """The steps that replaced pods, if all pods serve while what is declared is tried again."""
+    found = _replacing(standing)
+    tried = facts.ready > 0 and is_complete(facts) and all(each.retrying for each in found)
+    return found if tried else ()
+
+
+def tried_again(standing: Iterable[TakenStep], facts: Facts) -> tuple[TakenStep, ...]:
+    """The same steps while what is declared is tried again, if it is time for that; else none.
+
+    Only for a service of which no pod serves, and for which no further step is left: a restart
+    costs nobody anything then, and what was short may be back.
+    """
+    found = _replacing(standing)
+    if serving(facts) or all(each.retrying for each in found):
+        return ()
+    pause = PAUSE_SECONDS * max(each.tries for each in found)
+    since = max(unix_of(each.since) for each in found)
+    if facts.now.unix - since < min(pause, MOST_RESTART_PAUSE_SECONDS):
+        return ()
+    changes = {"retrying": True, "since": facts.now.text, "in_place": True}
+    return tuple(each.model_copy(update=changes) for each in found)
+
+
+def with_wanted(taken: TakenStep, declared: InferenceServiceSpec) -> TakenStep:
+    """The step with the pods that are to run without it: the next operator goes on from there."""
+    wanted = max(1, declared.replicas)
+    if taken.step is not Step.FEWER_REPLICAS or taken.wanted_replicas == wanted:
+        return taken
+    return taken.model_copy(update={"wanted_replicas": wanted})
+
+
+def _replacing(standing: Iterable[TakenStep]) -> tuple[TakenStep, ...]:
+    return tuple(each for each in standing if RULES[each.step].restarts)
 
 
 def moved_on(taken: TakenStep, facts: Facts) -> TakenStep | None:

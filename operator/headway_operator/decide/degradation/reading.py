@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from headway_operator.api.labels import ENGINE
+from headway_operator.decide.degradation.ladder import RULES
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.retune.signals import Signals
 from headway_operator.decide.retune.situation import is_missed, kv_pressed, kv_room
 from headway_operator.observe.classify import sorted_by_name
-from headway_operator.observe.container_problems import container_problem
+from headway_operator.observe.container_problems import container_problem, fails_repeatedly
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.shortage import Shortage
 
@@ -20,6 +21,9 @@ RESTARTS = 2
 MEMORY_REASONS = frozenset({"OOMKilled", "EngineOutOfMemory", "KVCacheTooSmall"})
 ROOM_REASONS = frozenset({"InsufficientGPU", "InsufficientResources", "QuotaExceeded"})
 KV_REASON = "KVCacheFull"
+
+ADDING_SECONDS = 60
+"""A pod that load asks for is added within what is forecast, and so long."""
 
 
 class State(Enum):
@@ -40,11 +44,13 @@ class Reading:
         state: in short.
         reason: what is short, as one word; empty where nothing is.
         widespread: it concerns most of the current pods, so that others would fare no better.
+        hope_seconds: it may end by itself for so long, so that steps wait for longer.
     """
 
     state: State
     reason: str = ""
     widespread: bool = False
+    hope_seconds: int = 0
 
 
 def read_shortages(facts: Facts, signals: Signals | None) -> dict[Shortage, Reading]:
@@ -79,16 +85,32 @@ def _kv_cache(facts: Facts, signals: Signals | None) -> Reading:
         return Reading(State.UNKNOWN if facts.snapshot.metrics.pods else State.BETWEEN)
     harms = is_missed(signals) or signals.thrashing
     if kv_pressed(signals) and signals.waiting > 0 and harms:
-        return Reading(State.BETWEEN) if _may_scale(facts) else Reading(State.SHORT, KV_REASON)
+        if _may_scale(facts) and facts.ready < facts.wanted:
+            return Reading(State.BETWEEN)
+        return Reading(State.SHORT, KV_REASON, hope_seconds=_hope_seconds(facts))
     is_clear = signals.waiting == 0 and kv_room(signals)
     return Reading(State.CLEAR if is_clear else State.BETWEEN)
 
 
 def _may_scale(facts: Facts) -> bool:
-    """Whether the operator may add pods instead, and nothing keeps them from coming."""
-    if facts.spec is None or facts.scaled is None or facts.spec.scaling.mode != "Operator":
+    """Whether the operator may add a pod instead, and nothing keeps it from coming."""
+    spec, scaled = facts.spec, facts.scaled
+    if spec is None or scaled is None or spec.scaling.mode != "Operator":
         return False
-    return facts.problem is None and facts.scaled.replicas < facts.spec.scaling.max_replicas
+    # A step that restarts nothing stands because no pod came.
+    gave_up = any(not RULES[each.step].restarts for each in facts.degradation)
+    kept = facts.problem is not None or scaled.limited is not None or gave_up
+    return not kept and scaled.replicas < spec.scaling.max_replicas
+
+
+def _hope_seconds(facts: Facts) -> int:
+    """For how long a pod may still be added where it may.
+
+    It goes by what engines are asked for, and KV blocks can run out with engines that have time.
+    """
+    if facts.spec is None or not _may_scale(facts):
+        return 0
+    return facts.spec.scaling.forecast_seconds + ADDING_SECONDS
 
 
 def _memory(facts: Facts) -> Reading:
@@ -101,7 +123,7 @@ def _memory(facts: Facts) -> Reading:
 def _lacks_memory(pod: PodRecord) -> str:
     """Why the pod's engine failed again and again, if that was for want of memory."""
     engine = pod.containers.get(ENGINE)
-    if engine is None or pod.ready or engine.restarts < RESTARTS:
+    if engine is None or pod.ready or not fails_repeatedly(engine, RESTARTS):
         return ""
     problem = container_problem(engine)
     return problem.reason if problem and problem.reason in MEMORY_REASONS else ""

@@ -84,20 +84,48 @@ def _lower_limits(before: TakenStep | None, case: Case) -> Fields | None:
 
 def _smaller_memory(before: TakenStep | None, case: Case) -> Fields | None:
     engine, reason = case.declared.engine, case.reading.reason
-    helps = reason == "EngineOutOfMemory" or (reason == "OOMKilled" and keeps_kv_on_host(engine))
-    if not (helps and case.reading.widespread):
+    if not case.reading.widespread:
         return None
-    percent = before.memory_percent if before and before.memory_percent else 100
+    if reason == "KVCacheTooSmall":
+        return _less_small(before, case) if before else None
+    if not (reason == "EngineOutOfMemory" or (reason == "OOMKilled" and keeps_kv_on_host(engine))):
+        return None
+    percent = _share_of(before)
+    least = before.least_memory_percent if before else None
+    if before and before.retrying:
+        # As before the try: what failed then is not gone through again.
+        return _memory(case, percent, least) if percent >= (least or 0) else None
     present = smaller(engine, percent) if before else engine
     for less in MEMORY_PERCENTS:
-        changed = smaller(engine, less) if less < percent else None
+        changed = smaller(engine, less) if (least or 0) <= less < percent else None
         if changed is not None and changed != present:
-            return {"memory_percent": less, **_replacing(case)}
+            return _memory(case, less, least)
     return None
 
 
+def _less_small(before: TakenStep, case: Case) -> Fields | None:
+    """One rung back, and never further down again: the model's KV cache needs so much."""
+    if before.retrying:
+        return None
+    engine, percent = case.declared.engine, _share_of(before)
+    present = smaller(engine, percent)
+    for more in reversed(MEMORY_PERCENTS):
+        if more > percent and smaller(engine, more) not in (None, present):
+            return _memory(case, more, more)
+    return {**_memory(case, percent, 100), "retrying": True}
+
+
+def _share_of(before: TakenStep | None) -> int:
+    return before.memory_percent if before and before.memory_percent else 100
+
+
+def _memory(case: Case, percent: int, least: int | None) -> Fields:
+    return {"memory_percent": percent, "least_memory_percent": least, **_replacing(case)}
+
+
 def _fallback_model(before: TakenStep | None, case: Case) -> Fields | None:
-    return _replacing(case) if before is None and case.reading.widespread else None
+    is_new = before is None or before.retrying
+    return _replacing(case) if is_new and case.reading.widespread else None
 
 
 def _replacing(case: Case) -> Fields:
@@ -112,7 +140,8 @@ def _fewer_replicas(before: TakenStep | None, case: Case) -> Fields | None:
     fewer = max(1, min(able, wanted - 1))
     if able == 0 or fewer >= wanted:
         return None
-    return {"replicas": min(fewer, before.replicas or fewer) if before else fewer}
+    fewer = min(fewer, before.replicas or fewer) if before else fewer
+    return {"replicas": fewer, "wanted_replicas": case.declared.replicas}
 
 
 _FIELDS: dict[Step, Callable[[TakenStep | None, Case], Fields | None]] = {

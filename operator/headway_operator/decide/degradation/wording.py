@@ -21,16 +21,16 @@ _CAUSES = {
 def effect(taken: TakenStep, spec: InferenceServiceSpec) -> str:
     """What a step does, as a sentence without its dot."""
     model = next((each.model.uri for each in ladder_of(spec) if each.model), "another model")
-    more = ", all are tried again" if taken.retrying else ""
+    more = ", what is declared is tried again" if taken.retrying else ""
     texts = {
         Step.SHED_CLASSES: "of a class that sheds, one request waits in an engine at most",
         Step.LOWER_LIMITS: (
             f"an engine runs {taken.max_batch_size} requests at once at most, in steps of "
             f"{taken.token_budget} tokens"
         ),
-        Step.SMALLER_MEMORY: f"engines take {taken.memory_percent} % of the memory declared",
+        Step.SMALLER_MEMORY: f"engines take {taken.memory_percent} % of the memory declared{more}",
         Step.FEWER_REPLICAS: f"{taken.replicas} pods at most{more}",
-        Step.FALLBACK_MODEL: f"{model} is served under the model's name",
+        Step.FALLBACK_MODEL: f"{model} is served under the model's name{more}",
     }
     return texts[taken.step]
 

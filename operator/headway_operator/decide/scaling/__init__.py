@@ -3,5 +3,6 @@
 from headway_operator.decide.scaling.decision import decide_scaling
 from headway_operator.decide.scaling.quota import claim_of
 from headway_operator.decide.scaling.scaled import Scaled
+from headway_operator.decide.scaling.zero import NO_ACTIVATOR, UNATTENDED_SECONDS
 
-__all__ = ["Scaled", "claim_of", "decide_scaling"]
+__all__ = ["NO_ACTIVATOR", "UNATTENDED_SECONDS", "Scaled", "claim_of", "decide_scaling"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headway_operator.decide.retune.class_ratios import worst_tpot, worst_ttft
 from headway_operator.decide.retune.targets import ClassTargets
-from headway_operator.observe.engine_metrics.sample import ServiceMetrics
+from headway_operator.observe.engine_metrics.sample import History, ServiceMetrics
 from headway_operator.observe.scaling import LoadPoint
 
 TICKS_TO_ADD = 4
@@ -37,12 +37,27 @@ def measured_load(loads: Sequence[LoadPoint]) -> float:
 
 def misses(metrics: ServiceMetrics, classes: tuple[ClassTargets, ...]) -> bool:
     """Whether a class is over one of its targets, at the 95th percentile."""
-    pods = tuple(metrics.pods[uid] for uid in sorted(metrics.pods))
+    return _ratio(tuple(metrics.pods[uid] for uid in sorted(metrics.pods)), classes) > 1.0
+
+
+def most_miss(metrics: ServiceMetrics, classes: tuple[ClassTargets, ...]) -> bool:
+    """Whether most pods that had requests are over a target, as they are where work is too much.
+
+    Pods share the work. Those that were there before others came work off what waited in them
+    during a burst, and may miss for minutes what all together could keep.
+    """
+    ratios = [_ratio((history,), classes) for history in metrics.pods.values()]
+    told = [ratio for ratio in ratios if ratio > 0.0]
+    return 2 * sum(ratio > 1.0 for ratio in told) > len(told)
+
+
+def _ratio(pods: Sequence[History], classes: tuple[ClassTargets, ...]) -> float:
+    """What was measured over its target, of the class and target that is worst; 0 of nothing."""
     found = (
         worst_ttft(pods, [each for each in classes if each.ttft_ms is not None]),
         worst_tpot(pods, classes),
     )
-    return any(worst is not None and worst.ratio > 1.0 for worst in found)
+    return max((worst.ratio for worst in found if worst is not None), default=0.0)
 
 
 def corrected(correction: float, engines: float, room: float, replicas: int) -> float:

@@ -22,6 +22,7 @@ from headway_operator.decide.scaling.missed import (
     faded,
     measured_load,
     misses,
+    most_miss,
     ticks_missed,
 )
 from headway_operator.decide.scaling.outlook import Outlook
@@ -64,8 +65,8 @@ def _needed(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Sca
     missed = ticks_missed(memory.missed, holds=_misses(snapshot, spec, known, outlook))
     adds = missed >= TICKS_TO_ADD
     if adds:
-        too_few = corrected(known.correction, measured_load(loads), outlook.room, memory.replicas)
-        known, missed = replace(known, correction=too_few), -TICKS_TO_SETTLE
+        missed = -TICKS_TO_SETTLE
+        known = replace(known, correction=_learnt(snapshot, spec, known, outlook))
         outlook = _outlook(known, demand, spec.scaling)
     known = replace(
         known,
@@ -133,16 +134,36 @@ def _misses(
     return all_there and is_filled and misses(snapshot.metrics, targets_of(spec))
 
 
+def _learnt(
+    snapshot: Snapshot, spec: InferenceServiceSpec, memory: Scaling, outlook: Outlook
+) -> float:
+    """The correction, once objectives were missed."""
+    if not most_miss(snapshot.metrics, targets_of(spec)):
+        return memory.correction
+    load = measured_load(memory.loads)
+    return corrected(memory.correction, load, outlook.room, memory.replicas)
+
+
 def remembered(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaling:
-    """What is remembered in this term; at its beginning the Deployment says how many pods run."""
+    """What is remembered in this term; at its beginning the cluster says what was decided."""
     memory, epoch = snapshot.scaling, snapshot.operator.epoch
     if memory is not None and memory.epoch == epoch:
         return memory
-    replicas = snapshot.rollout.wanted if snapshot.rollout else spec.scaling.min_replicas
+    replicas = _decided_before(snapshot) or spec.scaling.min_replicas
     if spec.scaling.may_be_zero:
         # That there are none, and when there are some again, is not decided by load.
         replicas = max(1, replicas)
     return Scaling(replicas, since=now.unix, epoch=epoch)
+
+
+def _decided_before(snapshot: Snapshot) -> int:
+    """Pods that an operator before this one decided on; 0 where nothing says.
+
+    The Deployment's, but while some of them are given up it has fewer.
+    """
+    steps = snapshot.service.status.degradation
+    wanted = next((each.wanted_replicas for each in steps if each.wanted_replicas), None)
+    return wanted or (snapshot.rollout.wanted if snapshot.rollout else 0)
 
 
 def _news(snapshot: Snapshot, memory: Scaling) -> Demand | None:

@@ -3,6 +3,9 @@
 metrics and activators -> since when nobody used the service -> the Service points to the activator
 -> still nobody -> no pods -> a request comes to the activator -> one pod
 
+Without pods and without an activator that tells who asks, nobody could have one started: after a
+while one is started in any case.
+
 Before pods go, requests have come to the activator for a while: what is on its way to an engine
 then still meets one, and the engine's metrics would tell of it. What is not known removes nothing.
 """
@@ -31,6 +34,12 @@ SETTLED_SECONDS = 5.0
 RECENT_SECONDS = 15.0
 """Whoever asked so long ago, and was not held or gave up, will ask again."""
 
+UNATTENDED_SECONDS = 120.0
+"""How long a service may have neither pods nor an activator that tells: longer than it takes to
+replace an activator's pods, or an operator."""
+
+NO_ACTIVATOR = "NoActivator"
+
 
 def is_asleep(snapshot: Snapshot, spec: InferenceServiceSpec) -> bool:
     """Whether the service has no pods, by its Deployment: that is remembered whatever restarts."""
@@ -43,14 +52,18 @@ def is_asleep(snapshot: Snapshot, spec: InferenceServiceSpec) -> bool:
 def asleep(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
     """For a service without pods: one if there is a request, or as many as the spec says."""
     epoch = snapshot.operator.epoch
-    idleness = Idleness(epoch, since=now.unix)
+    unattended_since = _unattended_since(snapshot, now)
+    idleness = Idleness(epoch, since=now.unix, unattended_since=unattended_since)
     memory = _one_pod(spec, epoch, now)
     if spec.scaling.mode == "External" and spec.replicas > 0:
         return Scaled(spec.replicas, idleness=idleness)
+    wanted = 1 if memory is not None else None
     why = _wanted_by(snapshot, now)
     if why:
-        wanted = 1 if memory is not None else None
         return Scaled(1, memory, 0, why, wanted, "Woken", idleness)
+    if unattended_since is not None and now.unix - unattended_since >= UNATTENDED_SECONDS:
+        why = f"No activator has been there to tell of requests for {UNATTENDED_SECONDS:.0f} s"
+        return Scaled(1, memory, 0, why, wanted, NO_ACTIVATOR, idleness)
     return Scaled(0, memory, wanted=0, idleness=idleness, leaving=True)
 
 
@@ -63,7 +76,7 @@ def awake(snapshot: Snapshot, spec: InferenceServiceSpec, scaled: Scaled, now: I
         scaled: what was decided by load, or by the spec.
         now: the moment.
     """
-    idle = watch_idle(snapshot, now)
+    idle = watch_idle(snapshot, now, spec.engine.startup_timeout_seconds)
     is_asked_for = spec.scaling.mode == "External" and spec.replicas > 0
     scaled = replace(scaled, replicas=max(1, scaled.replicas))
     if is_asked_for or not _may_leave(snapshot, spec, idle, now):
@@ -71,13 +84,14 @@ def awake(snapshot: Snapshot, spec: InferenceServiceSpec, scaled: Scaled, now: I
     memory = replace(idle.memory, handed_over=_handed_over(snapshot, now))
     if not _has_left(idle, memory, now):
         return replace(scaled, idleness=memory, leaving=True)
+    in_vain = "" if ready_pods(snapshot.pods) else ", and no pod got ready"
     seconds = now.unix - memory.since
     before = snapshot.rollout.wanted if snapshot.rollout else scaled.replicas
     return Scaled(
         0,
         _one_pod(spec, snapshot.operator.epoch, now),
         before,
-        f"No request for {seconds:.0f} s",
+        f"No request for {seconds:.0f} s{in_vain}",
         0,
         "ScaledToZero",
         Idleness(memory.epoch, memory.since),
@@ -94,6 +108,17 @@ def _may_leave(snapshot: Snapshot, spec: InferenceServiceSpec, idle: Idle, now: 
     unused = now.unix - idle.memory.since >= spec.scaling.idle_seconds
     known = idle.is_known or idle.memory.handed_over is not None
     return unused and known and ready_pods(snapshot.activators) > 0
+
+
+def _unattended_since(snapshot: Snapshot, now: Instant) -> float | None:
+    """Since when no activator has been ready and told the operator who asks."""
+    ready = (each for each in snapshot.activators if each.ready and not each.deleting)
+    if any(each.uid in snapshot.demands for each in ready):
+        return None
+    before = snapshot.idleness
+    known = before is not None and before.epoch == snapshot.operator.epoch
+    since = before.unattended_since if before is not None and known else None
+    return now.unix if since is None else since
 
 
 def _handed_over(snapshot: Snapshot, now: Instant) -> float | None:

@@ -123,6 +123,10 @@ class Collector:
             unasked=any(pod.takes_policies and self._is_yet_to_answer(pod) for pod in asked),
         )
 
+    def forget(self) -> None:
+        """The clock was set: how old the samples are is not known any more."""
+        self._known = {}
+
     def has_work(self, pods: Iterable[PodRecord]) -> bool:
         """Whether any of the pods has requests, or metrics that have just come, gone or moved."""
         now = self._clock()
@@ -202,6 +206,8 @@ class Collector:
         usable_until: float,
     ) -> None:
         known = self._known.get(pod.uid)
+        if known and known.history and at < known.history[-1].at - STALE_SECONDS:
+            known = None  # Not by a source that is late: the clock was set back.
         history = known.history if known else []
         missing = ""
         try:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from headway_operator.api.status import TakenStep
 from headway_operator.decide import Plan
+from headway_operator.observe.claims import Claims, GpuClaim, GpuQuota
+from headway_operator.observe.records import PodRecord, ServiceKey
 from tests.unit.operator.degradation.world import (
     CALM,
     CLASSES,
     PRESSED,
     Load,
+    MakePod,
     World,
     found,
     heard,
@@ -22,9 +28,10 @@ from tests.unit.operator.degradation.world import (
     pending,
     ready_pod,
 )
-from tests.unit.operator.samples import condition, spec
+from tests.unit.operator.samples import OPERATOR, condition, ended, pod, running, spec
 
 FALLBACK = {"step": "FallbackModel", "model": {"uri": "pvc://models/tinier"}}
+UP_TO_FOUR = {"mode": "Operator", "minReplicas": 1, "maxReplicas": 4}
 GPU = {"resources": {"limits": {"nvidia.com/gpu": "1", "memory": "8Gi"}}}
 
 
@@ -60,6 +67,22 @@ def test_what_has_happened_once_may_be_chance() -> None:
     world = World()
     world.look(lambda name, **more: killed(name, restarts=1, **more))
     assert taken(world) == []
+
+
+def test_an_engine_that_served_for_long_has_ended_once_whatever_happened_long_ago() -> None:
+    world = World()
+
+    def after_weeks(name: str, **more: Any) -> PodRecord:
+        last = ended("OOMKilled", 137, ran_s=20 * 86_400)["state"]
+        state = {**running(started=False), "restartCount": 2, "lastState": last}
+        return loading_pod(name, engine=state, **more)
+
+    world.looks(3, lambda name, **more: killed(name, ran_s=20 * 86_400, **more))
+    world.looks(3, after_weeks)
+    assert taken(world) == []
+    # It does not get up again: that is a second end, and a failed start.
+    world.look(lambda name, **more: killed(name, restarts=3, **more))
+    assert taken(world) == ["SmallerMemory"]
 
 
 def test_tries_are_bounded_and_then_it_is_stalled() -> None:
@@ -153,6 +176,118 @@ def test_a_cache_that_is_too_small_is_not_made_smaller() -> None:
     assert taken(world) == []
 
 
+def out_of_memory(world: World, share: int) -> None:
+    """The engines want more memory than there is, until they get so little of it."""
+    while not any(each.memory_percent == share for each in world.steps):
+        world.look(found("EngineOutOfMemory"), after_s=60)
+    world.look(found("EngineOutOfMemory"), after_s=0)
+
+
+def test_less_than_the_model_needs_is_taken_back_one_rung_and_not_tried_again() -> None:
+    world = World()
+    out_of_memory(world, 40)
+    plan = world.look(found("KVCacheTooSmall"))
+    assert [(e.memory_percent, e.least_memory_percent) for e in world.steps] == [(60, 60)]
+    assert condition(plan, "Degraded")[:2] == ("True", "SmallerMemory")
+    world.look(loading_pod)
+    assert world.engine["args"][-1] == "--gpu-memory-utilization=0.540"
+    # Memory is short again, and that is no reason to take less than the model needs.
+    world.looks(5, found("EngineOutOfMemory"))
+    assert [each.memory_percent for each in world.steps] == [60]
+    # It is back.
+    plan = world.looks(3, ready_pod)[-1]
+    assert condition(plan, "Ready")[0] == "True"
+
+
+def test_where_any_less_is_too_little_the_declared_memory_is_tried_again() -> None:
+    world = World()
+    out_of_memory(world, 80)
+    world.look(found("KVCacheTooSmall"))
+    world.look(loading_pod)
+    assert not any("utilization" in each for each in world.engine["args"])
+    assert world.deployment["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    plan = world.looks(3, found("EngineOutOfMemory"))[-1]
+    assert world.steps[0].retrying
+    assert condition(plan, "Degraded")[:2] == ("True", "SmallerMemory")
+    plan = world.looks(2, ready_pod)[-1]
+    assert condition(plan, "Degraded")[:2] == ("False", "AsDeclared")
+
+
+def test_where_nobody_serves_what_is_declared_is_tried_again_after_pauses_that_grow() -> None:
+    world, began = World(), []
+    for at in range(6 * 60):
+        before = world.steps
+        plan = world.look(killed, after_s=60)
+        if world.steps and world.steps[0].retrying and not before[0].retrying:
+            began.append(at)
+    pauses = [later - first for first, later in pairwise(began)]
+    assert pauses == sorted(pauses)
+    assert (pauses[0] >= 15, pauses[-1] <= 62, len(began) >= 5) == (True, True, True)
+    assert world.steps[0].memory_percent == 40
+    # No event and no condition flaps.
+    assert len(heard(world.plans)) == 3
+    assert condition(plan, "Degraded")[:2] == ("True", "SmallerMemory")
+    while not world.steps[0].retrying:
+        world.look(killed, after_s=60)
+    world.look(loading_pod)
+    assert not any("utilization" in each for each in world.engine["args"])
+    plan = world.looks(2, ready_pod)[-1]
+    assert condition(plan, "Degraded")[:2] == ("False", "AsDeclared")
+    (event,) = heard(world.plans, "Recovered")
+    assert event.message == "SmallerMemory is taken back: what is declared can be had again"
+
+
+@pytest.mark.parametrize("old", [1, 0])
+def test_engines_that_load_or_serve_are_not_replaced_to_try_what_is_declared(old: int) -> None:
+    world = World()
+    out_of_memory(world, 40)
+    world.looks(20, killed if old else loading_pod, old=old, after_s=600)
+    assert [(each.memory_percent, each.retrying) for each in world.steps] == [(40, False)]
+
+
+def test_one_that_fails_beside_others_that_load_is_no_reason_to_replace_them() -> None:
+    world = World(spec(replicas=3, degradation=[{"step": "SmallerMemory"}]))
+    world.looks(5, killed, killed, killed, after_s=60)
+    (step,) = world.steps
+    world.looks(5, killed, loading_pod, loading_pod, after_s=3600)
+    assert world.steps == (step,)
+
+
+def test_less_memory_is_not_to_blame_for_other_ends() -> None:
+    world = World()
+    world.looks(2, killed)
+    smaller = world.hash
+    crashes = partial(pod, engine=ended("Error", 7, restartCount=9))
+    plan = world.looks(5, crashes, after_s=3600)[-1]
+    assert condition(plan, "Stalled")[:2] == ("True", "EngineCrashed")
+    assert world.hash == smaller
+
+
+def test_a_fallback_model_that_does_not_run_is_left_for_what_is_declared() -> None:
+    world = World(spec(degradation=[{"step": "SmallerMemory"}, FALLBACK]))
+    while len(world.steps) < 2:
+        world.look(found("EngineOutOfMemory"), after_s=60)
+    absent = json.dumps({"reason": "ModelNotFound", "captures": {"path": "/models/models/tinier"}})
+    fails = partial(pod, preflight=ended("Error", 3, absent))
+    world.look(fails, after_s=600)
+    assert not any(each.retrying for each in world.steps)
+    world.look(fails, after_s=900)
+    assert [each.retrying for each in world.steps] == [True, True]
+    world.look(loading_pod)
+    assert world.engine["args"][1] == "/models/models/tiny"
+    assert not any("utilization" in each for each in world.engine["args"])
+    # Not yet: the ladder is gone down again, from where it had led to.
+    world.look(found("EngineOutOfMemory"))
+    assert [(each.retrying, each.memory_percent) for each in world.steps] == [
+        (False, 40),
+        (True, None),
+    ]
+    plan = world.looks(2, ready_pod)[-1]
+    assert world.engine["args"][1] == "/models/models/tiny"
+    assert condition(plan, "Ready")[0] == "True"
+    assert taken(world) == ["SmallerMemory", "FallbackModel"]
+
+
 def test_the_fallback_model_has_the_name_of_the_declared_one() -> None:
     world = World(spec(degradation=[{"step": "SmallerMemory"}, FALLBACK]))
     world.look(found("KVCacheTooSmall"))
@@ -201,8 +336,12 @@ def test_pods_that_nobody_has_room_for_are_given_up_in_time_and_tried_again() ->
     assert world.steps[0].retrying
     world.look(ready_pod)
     assert world.deployment["replicas"] == 3
-    world.looks(3, ready_pod, pending, pending, after_s=60)
+    # As long as nodes may take to be added.
+    world.looks(10, ready_pod, pending, pending, after_s=60)
+    assert world.steps[0].retrying
+    world.look(ready_pod, pending, pending, after_s=60)
     assert (world.steps[0].retrying, world.steps[0].tries) == (False, 2)
+    world.look(ready_pod)
     assert world.deployment["replicas"] == 1
     assert len(heard(world.plans)) == 1
     world.look(ready_pod, after_s=600)
@@ -211,6 +350,30 @@ def test_pods_that_nobody_has_room_for_are_given_up_in_time_and_tried_again() ->
     plan = world.look(ready_pod, ready_pod, ready_pod)
     assert taken(world) == []
     assert [each.reason for each in heard(world.plans)] == ["Degraded", "Recovered"]
+
+
+@pytest.mark.parametrize("scaling", [{}, {"mode": "Operator", "minReplicas": 3, "maxReplicas": 3}])
+@pytest.mark.parametrize("fails", [pending, partial(killed, restarts=5)])
+def test_trying_for_all_pods_makes_neither_events_nor_a_service_that_is_not_ready(
+    scaling: dict[str, Any], fails: MakePod
+) -> None:
+    ladder = [{"step": "FewerReplicas"}]
+    world = World(spec(replicas=3, scaling=scaling, degradation=ladder))
+    world.looks(3, ready_pod, fails, fails, after_s=300)
+    world.looks(2, ready_pod)
+    before, tries = len(world.plans), set()
+    for _ in range(3 * 60):
+        tried = world.steps[0].retrying
+        missing = (fails, fails) if tried else ()
+        plan = world.look(ready_pod, *missing, after_s=60)
+        tries.add(world.steps[0].tries)
+        assert condition(plan, "Ready")[0] == "True"
+        assert condition(plan, "ModelLoaded")[0] == "True"
+        assert condition(plan, "Degraded")[:2] == ("True", "FewerReplicas")
+        assert condition(plan, "Stalled")[0] == "False"
+    assert len(tries) > 3
+    notices = [each for plan in world.plans[before:] for each in plan.notices]
+    assert {(each.warning, each.reason) for each in notices} == {(False, "Applied")}
 
 
 def test_tries_are_counted_only_so_far() -> None:
@@ -245,6 +408,61 @@ def test_a_rollout_without_a_spare_gpu_gets_the_room_of_one_pod() -> None:
     assert world.deployment["replicas"] == 2
     world.look(ready_pod, ready_pod)
     assert taken(world) == []
+
+
+def claimed(plan: Plan) -> tuple[int, int, int]:
+    assert plan.claim is not None
+    return plan.claim.least, plan.claim.wanted, plan.claim.running
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"replicas": 3},
+        {"scaling": {"mode": "Operator", "minReplicas": 3, "maxReplicas": 3}},
+    ],
+    ids=["External", "Operator"],
+)
+def test_gpus_of_pods_that_are_given_up_are_kept_from_nobody(declared: dict[str, Any]) -> None:
+    world = World(spec(engine=GPU, **declared))
+    plans = world.looks(3, ready_pod, pending, pending, after_s=300)
+    assert claimed(plans[-1]) == (3, 3, 3)
+    for plan in world.looks(3, ready_pod):
+        assert claimed(plan) == (1, 1, 1)
+    world.look(ready_pod, after_s=300)
+    assert world.steps[0].retrying
+    assert claimed(world.look(ready_pod)) == (3, 3, 3)
+
+
+@pytest.mark.parametrize(("others", "tried"), [(1, 3), (6, 2), (7, 1)])
+def test_pods_that_were_given_up_are_tried_again_on_gpus_that_nobody_has_by_now(
+    others: int, tried: int
+) -> None:
+    scaling = {"mode": "Operator", "minReplicas": 1, "maxReplicas": 4}
+    world = World(spec(scaling=scaling, engine=GPU))
+    known = world.snapshot.scaling
+    assert known is not None
+    world.snapshot = replace(world.snapshot, scaling=replace(known, replicas=3, claimed=3))
+
+    def look(used: int, *makes: MakePod, **more: float) -> Plan:
+        other = GpuClaim(ServiceKey("team", "other"), 1, used, used, used)
+        claims, own = Claims(), world.plans[-1].claim
+        for each in filter(None, (own, other)):
+            claims.put(each.key, each, 8, OPERATOR.epoch)
+        quota = claims.quota(8, world.snapshot.service.key, 2, OPERATOR.epoch)
+        world.snapshot = replace(world.snapshot, quota=quota)
+        return world.look(*makes, **more)
+
+    for _ in range(3):
+        look(1, ready_pod, pending, pending, after_s=300)
+    for _ in range(3):  # the number that was decided on stands, and nothing is said of it
+        plan = look(1, ready_pod)
+        assert claimed(plan) == (1, 1, 1)
+        assert {each.reason for each in plan.notices} <= {"Applied", "PodsReady"}
+    look(others, ready_pod, after_s=300)
+    assert all(each.retrying for each in world.steps)
+    assert claimed(look(others, ready_pod))[2] == tried
+    assert world.deployment["replicas"] == tried
 
 
 def test_nodes_that_are_added_in_time_change_nothing() -> None:
@@ -335,12 +553,52 @@ def test_engines_that_headway_does_not_drive_are_not_lowered(mode: str) -> None:
 
 
 def test_pods_that_may_still_be_added_come_first() -> None:
-    world = pressed_service(scaling={"mode": "Operator", "minReplicas": 1, "maxReplicas": 2})
-    world.looks(50, ready_pod, load=PRESSED)
+    world = pressed_service(scaling=UP_TO_FOUR)
+    world.looks(25, ready_pod, load=PRESSED)
+    assert taken(world) == []
+    # Load asks for another one, which takes its time.
+    assert world.snapshot.scaling is not None
+    grown = replace(world.snapshot.scaling, replicas=2)
+    world.snapshot = replace(world.snapshot, scaling=grown)
+    world.looks(40, ready_pod, loading_pod, load=PRESSED)
+    assert world.deployment["replicas"] == 2
     assert taken(world) == []
     world = pressed_service(scaling={"mode": "Operator", "minReplicas": 1, "maxReplicas": 1})
     world.looks(50, ready_pod, load=PRESSED)
     assert taken(world) == ["ShedClasses", "LowerLimits"]
+
+
+def test_blocks_that_run_out_of_engines_with_little_work_get_no_pod_and_are_not_waited_for() -> (
+    None
+):
+    world = pressed_service(scaling=UP_TO_FOUR)
+    load = replace(PRESSED, token_load=0.25)
+    world.looks(120 // 5 + 6, ready_pod, load=load)
+    assert taken(world) == []
+    world.looks(2, ready_pod, load=load)
+    assert taken(world) == ["ShedClasses"]
+    assert world.deployment["replicas"] == 1
+    # The next one has not to wait for a pod that did not come before.
+    world.looks(8, ready_pod, load=load)
+    assert taken(world) == ["ShedClasses", "LowerLimits"]
+
+
+def test_a_pod_that_others_have_the_gpu_of_is_not_waited_for() -> None:
+    world = pressed_service(scaling=UP_TO_FOUR, engine=GPU)
+    other = GpuClaim(ServiceKey("team", "other"), gpus=1, least=1, wanted=1, running=1)
+    world.snapshot = replace(world.snapshot, quota=GpuQuota(2, (other,)))
+    plan = world.looks(12, ready_pod, load=replace(PRESSED, token_load=1.5))[-1]
+    assert condition(plan, "ScalingLimited")[:2] == ("True", "GpuQuota")
+    assert taken(world) == ["ShedClasses"]
+
+
+def test_pods_that_were_given_up_are_not_waited_for() -> None:
+    world = pressed_service(scaling={"mode": "Operator", "minReplicas": 2, "maxReplicas": 4})
+    world.looks(3, ready_pod, pending, after_s=300)
+    world.looks(2, ready_pod, load=CALM)
+    assert taken(world) == ["FewerReplicas"]
+    world.looks(8, ready_pod, load=PRESSED)
+    assert taken(world) == ["ShedClasses", "FewerReplicas"]
 
 
 def test_without_metrics_nothing_is_decided() -> None:
@@ -375,6 +633,33 @@ def test_another_operator_goes_on_from_where_the_last_one_was() -> None:
     assert deployments(plan) == []
     assert heard([plan]) == []
     assert condition(plan, "Degraded")[0] == "True"
+
+
+def test_another_operator_knows_how_many_pods_were_needed() -> None:
+    world = World(spec(scaling={"mode": "Operator", "minReplicas": 1, "maxReplicas": 4}))
+    assert world.snapshot.scaling is not None
+    grown = replace(world.snapshot.scaling, replicas=3)
+    world.snapshot = replace(world.snapshot, scaling=grown)
+    world.looks(3, ready_pod, pending, pending, after_s=300)
+    world.look(ready_pod)
+    assert world.deployment["replicas"] == 1
+    (before,) = world.steps
+    assert (before.replicas, before.wanted_replicas) == (1, 3)
+    world.restart_operator()
+    plans = world.looks(2, ready_pod)
+    assert world.steps == (before,)
+    assert heard(plans) == []
+    assert world.deployment["replicas"] == 1
+    assert plans[-1].scaling is not None
+    assert plans[-1].scaling.replicas == 3
+    # What is needed changes while the step is in force.
+    assert world.snapshot.scaling is not None
+    fewer = replace(world.snapshot.scaling, replicas=2)
+    world.snapshot = replace(world.snapshot, scaling=fewer)
+    plans = world.looks(2, ready_pod)
+    assert [each.wanted_replicas for each in world.steps] == [2]
+    assert heard(plans) == []
+    assert not plans[-1].status_changed
 
 
 def test_a_step_has_no_effect_before_the_status_has_it() -> None:

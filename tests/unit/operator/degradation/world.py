@@ -43,9 +43,11 @@ CLASSES = [
 MakePod = Callable[..., PodRecord]
 
 
-def killed(name: str = "demo-1", *, restarts: int = 2, **more: Any) -> PodRecord:
+def killed(
+    name: str = "demo-1", *, restarts: int = 2, ran_s: float = 60.0, **more: Any
+) -> PodRecord:
     """A pod whose engine was killed for its memory again and again."""
-    return pod(name, engine=ended("OOMKilled", 137, restartCount=restarts), **more)
+    return pod(name, engine=ended("OOMKilled", 137, ran_s=ran_s, restartCount=restarts), **more)
 
 
 def found(reason: str) -> MakePod:
@@ -71,6 +73,7 @@ class Load:
     waiting: float = 0.0
     ttft: float | None = 0.5
     running: float = 40.0
+    token_load: float | None = None
 
 
 CALM = Load()
@@ -90,6 +93,8 @@ def sample(at: float, load: Load) -> EngineSample:
         1024.0,
         8192.0,
         1024.0,
+        token_load=load.token_load,
+        step_overhead=0.1,
         classes={"chat": ClassSample(0.0, 0.0, ttft_ratio=load.ttft)},
     )
 
@@ -213,6 +218,7 @@ __all__ = [
     "CLASSES",
     "PRESSED",
     "Load",
+    "MakePod",
     "World",
     "found",
     "heard",

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_operator.api import ConditionType
 from headway_operator.decide import decide
 from headway_operator.decide.notices import decide_scaling_notices
-from headway_operator.decide.scaling import claim_of, decide_scaling
-from headway_operator.decide.scaling.quota import gpus_of
+from headway_operator.decide.scaling import claim_of, decide_scaling, quota
+from headway_operator.decide.scaling.sharing import divide
 from headway_operator.observe.claims import Claims, GpuClaim
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.scaling import Scaling
 from headway_operator.observe.snapshot import Snapshot
+from headway_operator.render.resources import gpus_of
 from tests.unit.operator.samples import later, service, snapshot, spec
 from tests.unit.operator.scaling.test_scaling import (
     CLASSES,
@@ -99,7 +101,7 @@ class Cluster:
         specs = {name: base.spec for name, base in self.bases.items()}
         running = ((specs[name], known) for name, known in self.scaling.items())
         return sum(
-            gpus_of(fields) * known.replicas for fields, known in running if fields and known
+            gpus_of(fields.engine) * known.replicas for fields, known in running if fields and known
         )
 
     def limited(self, name: str) -> tuple[str, str, str]:
@@ -207,6 +209,45 @@ def test_services_without_gpus_are_not_limited() -> None:
         cluster.tick(chat=3)
     assert cluster.replicas("chat") == 3
     assert cluster.look_at("chat", 3) is None
+
+
+def test_gpus_are_divided_once_while_nobody_claims_anything_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    divided: list[int] = []
+
+    def counting(gpus: int, claims: Sequence[GpuClaim]) -> dict[ServiceKey, int]:
+        divided.append(gpus)
+        return divide(gpus, claims)
+
+    monkeypatch.setattr(quota, "divide", counting)
+    names = [f"s{number}" for number in range(8)]
+    cluster = Cluster(12, **{name: declared() for name in names})
+    for _ in range(12):
+        found = cluster.tick(**dict.fromkeys(names, 3.0))
+    assert sum(found.values()) == 12
+    divided.clear()
+    for _ in range(5):
+        assert cluster.tick(**dict.fromkeys(names, 3.0)) == found
+    assert len(divided) <= 1
+    cluster.tick(**dict.fromkeys(names, 4.0))
+    assert len(divided) <= 1 + 2 * len(names)  # once for each that claims more, once for the others
+
+
+def test_what_was_divided_for_others_claims_is_not_taken_for_new_ones() -> None:
+    claims, one, other = Claims(), ServiceKey("team", "a"), ServiceKey("team", "b")
+    memo = claims.quota(8, one, 2, epoch=1).memo
+    claims.put(one, GpuClaim(one, 1, 1, 3, 3), 8, epoch=1)
+    known = claims.quota(8, one, 2, epoch=1)
+    assert known.own in known.everybody
+    assert claims.quota(8, other, 2, epoch=1).everybody is known.everybody
+    claims.put(other, GpuClaim(other, 1, 1, 6, 1), 8, epoch=1)
+    after = claims.quota(8, one, 2, epoch=1)
+    assert {each.key for each in after.everybody} == {one, other}
+    assert after.memo is known.memo is memo
+    claims.drop(other)
+    assert claims.quota(8, one, 2, epoch=1).everybody == known.everybody
+    assert claims.quota(8, one, 2, epoch=2).everybody == ()
 
 
 def test_claims_of_an_earlier_term_are_forgotten() -> None:

@@ -351,6 +351,21 @@ def test_what_waited_for_a_burst_that_is_over_is_held_against_the_burst() -> Non
     assert chat.scaling.correction < 1.05
 
 
+def test_pods_that_work_off_a_burst_do_not_speak_for_those_that_came_for_it() -> None:
+    chat = Service()
+    chat.ticks_of([3.0] * 2)
+    assert chat.ticks_of([2.0] * 7)[-1] == 5
+    for _ in range(TICKS_TO_ADD):
+        at = later((chat.ticks + 1) * TICK_SECONDS).unix
+        told = metrics_of(chat.ticks + 1, at, many(5), 2.0, Told())
+        late = {uid: (sample(at, 0.4, Told(ttft=9.0)),) for uid in ("pod-0", "pod-1")}
+        chat.tick(None, metrics=replace(told, pods={**told.pods, **late}))
+    # They do get a pod, but 2.0 does not count as the 3.0 that five have room for.
+    assert chat.replicas == 6
+    assert chat.scaling is not None
+    assert chat.scaling.correction == 1.0
+
+
 def test_idle_engines_that_miss_objectives_get_no_help_from_more() -> None:
     assert Service().ticks_of([0.1] * 40, ttft=3.0) == [1] * 40
 

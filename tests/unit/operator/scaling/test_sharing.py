@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from headway_operator.decide.scaling.sharing import divide
 from headway_operator.observe.claims import GpuClaim
 from headway_operator.observe.records import ServiceKey
+from tests.unit.operator.scaling import plain_sharing
 
 
 def claim(name: str, wanted: int, **more: int) -> GpuClaim:
@@ -52,6 +53,12 @@ def used(claims: Sequence[GpuClaim], granted: dict[ServiceKey, int]) -> int:
 
 def as_granted(claims: Sequence[GpuClaim], granted: dict[ServiceKey, int]) -> list[GpuClaim]:
     return [replace(each, running=granted[each.key]) for each in claims]
+
+
+@given(quotas, claims_of(most_gpus=8))
+@settings(max_examples=400)
+def test_it_is_what_the_rule_says_word_for_word(gpus: int, claims: list[GpuClaim]) -> None:
+    assert divide(gpus, claims) == plain_sharing.divide(gpus, claims)
 
 
 @given(quotas, claims_of())

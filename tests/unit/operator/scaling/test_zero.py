@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,21 +12,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_operator.api import InferenceServiceSpec
-from headway_operator.api.labels import ACTIVATOR, ENGINES
+from headway_operator.api.labels import ACTIVATOR, ENGINES, ROUTER
 from headway_operator.decide import Plan, decide
 from headway_operator.observe.claims import GpuClaim, GpuQuota
 from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
+from headway_operator.observe.memory import Memory
 from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.observe.sidecars import SidecarReport
 from headway_operator.observe.snapshot import Snapshot
+from tests.unit.operator.degradation.world import NO_GPU
 from tests.unit.operator.samples import (
     carried_out,
     condition,
+    ended,
     later,
     loading_pod,
     pod,
     ready_pod,
+    running,
     service,
     snapshot,
     spec,
@@ -40,6 +46,7 @@ FOR_LONG = 2 * IDLE_SECONDS // TICK_SECONDS
 KEY = ServiceKey("team", "demo")
 NOBODY = Demand(held=0, passing=0, asked_at=None)
 ACTIVATOR_POD = pod("demo-activator-1", template="activator", ready=True)
+ROUTER_POD = pod("demo-router-1", template="router", ready=True)
 
 
 def fields(scaling: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -63,6 +70,8 @@ class World:
         self.sampled_at: float | None = None
         self.activators: tuple[PodRecord, ...] = (ACTIVATOR_POD,)
         self.started: dict[str, int] = {}
+        self.unready: Callable[..., PodRecord] = loading_pod
+        self.others: tuple[PodRecord, ...] = ()
         self.snapshot = snapshot(service(self.fields), children={})
         self.plan: Plan | None = None
         self.events: list[tuple[str, str]] = []
@@ -89,11 +98,21 @@ class World:
         for number in range(self.replicas):
             name = f"demo-{number}"
             ready = self.seconds - self.started.setdefault(name, self.seconds) >= self.starts
-            kind = ready_pod if ready else loading_pod
+            kind = ready_pod if ready else self.unready
             made.append(kind(name, template=template_of(self.fields)))
         names = {each.name for each in made}
         self.started = {name: at for name, at in self.started.items() if name in names}
-        return tuple(made)
+        return (*made, *self.others) if made else ()
+
+    @property
+    def routers_wanted(self) -> int:
+        rollout = self.snapshot.router_rollout
+        return 0 if rollout is None else rollout.wanted
+
+    def routers(self, pods: tuple[PodRecord, ...]) -> tuple[PodRecord, ...]:
+        """Those that are wanted, ready while an engine is."""
+        ready = any(each.ready for each in pods)
+        return (replace(ROUTER_POD, ready=ready),) if self.routers_wanted else ()
 
     def sample(self) -> EngineSample:
         zeros = {
@@ -127,6 +146,7 @@ class World:
         return replace(
             self.snapshot,
             pods=pods,
+            routers=self.routers(pods),
             metrics=metrics,
             reports=reports,
             activators=self.activators,
@@ -287,6 +307,22 @@ def test_another_term_of_leadership_waits_again() -> None:
     assert world.points_to == ENGINES
 
 
+@pytest.mark.parametrize("hours", [1, -1])
+def test_an_hour_that_the_clock_is_set_by_is_no_idle_hour(hours: int) -> None:
+    world = World()
+    world.tick(4)
+    world.seconds += 3600 * hours
+    world.started = dict.fromkeys(world.started, world.seconds)
+    memory = Memory()
+    known = memory.of(world.snapshot.service)
+    known.scaling, known.idleness = world.snapshot.scaling, world.snapshot.idleness
+    memory.clock_was_set(3600.0 * hours, world.now)
+    world.snapshot = replace(world.snapshot, scaling=known.scaling, idleness=known.idleness)
+    assert world.tick(IDLE_SECONDS // TICK_SECONDS) == 1
+    assert world.points_to == ENGINES
+    assert world.tick(FOR_LONG) == 0
+
+
 def test_many_pods_go_at_once_when_nobody_was_there() -> None:
     world = World(fields({**SCALING, "stabilizationSeconds": 3600}))
     world.tick()
@@ -296,6 +332,105 @@ def test_many_pods_go_at_once_when_nobody_was_there() -> None:
     assert world.tick() == 3
     assert world.tick(FOR_LONG) == 0
     assert world.told("ScaledToZero")[0].startswith("Replicas 3 -> 0: ")
+
+
+# --- with pods that will never serve
+
+START_SECONDS = 300
+SLOW = fields(engine={"startupTimeoutSeconds": START_SECONDS})
+
+
+def crashed(name: str, *, restarts: int = 9, **more: Any) -> PodRecord:
+    return pod(name, engine=ended("Error", 1, restartCount=restarts), **more)
+
+
+def imageless(name: str, **more: Any) -> PodRecord:
+    return pod(name, engine=waiting("ImagePullBackOff", "not found"), **more)
+
+
+def roomless(name: str, **more: Any) -> PodRecord:
+    return pod(name, scheduled=NO_GPU, **more)
+
+
+def unmetered(name: str, **more: Any) -> PodRecord:
+    """Its engine runs, and it is not ready for another reason."""
+    return loading_pod(name, engine=running(), **more)
+
+
+@pytest.mark.parametrize(
+    ("unready", "after_seconds"),
+    [
+        (crashed, IDLE_SECONDS),
+        (imageless, IDLE_SECONDS),
+        (roomless, START_SECONDS + IDLE_SECONDS),
+        (loading_pod, START_SECONDS + IDLE_SECONDS),
+        (partial(crashed, restarts=1), START_SECONDS + IDLE_SECONDS),
+    ],
+)
+def test_a_pod_that_will_not_come_goes_when_nobody_asks_any_more(
+    unready: Callable[..., PodRecord], after_seconds: int
+) -> None:
+    world = asleep(SLOW)
+    world.starts, world.unready = 10**9, unready
+    world.demand = Demand(1, 0, world.now)
+    assert world.tick(2 * START_SECONDS // TICK_SECONDS) == 1  # somebody waits for it
+    world = asleep(SLOW)
+    world.starts, world.unready = 10**9, unready
+    woken = world.now
+    world.demand = Demand(0, 0, woken)
+    began = world.seconds
+    while world.tick():
+        assert world.points_to == ACTIVATOR
+        assert world.seconds - began <= after_seconds + 30
+    assert world.seconds - began >= after_seconds
+    assert [each.endswith(" s, and no pod got ready") for each in world.told("ScaledToZero")] == [
+        False,
+        True,
+    ]
+    assert world.tick(FOR_LONG) == 0
+
+
+def test_an_engine_that_runs_and_is_not_heard_of_keeps_its_pod() -> None:
+    world = World(SLOW)
+    world.tick(3)
+    world.starts, world.unready = 10**9, unmetered
+    assert world.tick(3 * START_SECONDS // TICK_SECONDS) == 1
+
+
+def test_a_rollout_that_waits_for_the_room_of_idle_pods_keeps_none_of_them() -> None:
+    world = World(SLOW)
+    world.tick(3)
+    world.others = (roomless("demo-new"),)
+    assert world.tick(FOR_LONG) == 0
+    world = World(SLOW)
+    world.tick(3)
+    world.others = (loading_pod("demo-new"),)  # one that has room is waited for
+    assert world.tick(FOR_LONG) == 1
+
+
+def test_what_kept_the_last_pods_from_serving_is_said_until_the_spec_is_another_one() -> None:
+    world = World(SLOW, starts=10**9)
+    world.unready = imageless
+    assert world.tick(FOR_LONG) == 0
+    world.tick(2)
+    assert world.condition("Ready") == ("False", "ImageNotFound")
+    assert world.condition("Stalled") == ("True", "ImageNotFound")
+    assert world.plan is not None
+    assert not world.plan.status_changed
+    world.patch(fields(engine={"startupTimeoutSeconds": START_SECONDS + 1}))
+    world.tick()
+    assert world.condition("Ready") == ("True", "Idle")
+    assert world.condition("Stalled")[0] == "False"
+
+
+def test_what_is_no_matter_of_pods_is_forgotten_with_its_cause() -> None:
+    world = asleep()
+    taken = replace(world.look(), foreign=("ConfigMap",))
+    world.snapshot = carried_out(taken, decide(taken, later(world.seconds)))
+    world.snapshot = replace(world.snapshot, foreign=())
+    world.tick()
+    assert world.condition("Stalled")[0] == "False"
+    assert world.condition("Ready") == ("True", "Idle")
 
 
 # --- and back
@@ -329,7 +464,45 @@ def test_it_sleeps_through_changes_of_leader_and_silence() -> None:
     world.snapshot = replace(world.snapshot, operator=other, scaling=None, idleness=None)
     world.demand = None
     world.activators = ()
+    assert world.tick(100 // TICK_SECONDS) == 0
+    world.demand = NOBODY
+    world.activators = (ACTIVATOR_POD,)
     assert world.tick(FOR_LONG) == 0
+
+
+@pytest.mark.parametrize("scaling", [SCALING, EXTERNAL], ids=["Operator", "External"])
+@pytest.mark.parametrize("lack", ["no pod", "not ready", "silent"])
+def test_asleep_without_an_activator_that_tells_one_pod_is_started_and_stays(
+    lack: str, scaling: dict[str, Any]
+) -> None:
+    world = asleep(fields(scaling, replicas=0 if scaling is EXTERNAL else 1))
+    world.tick()
+    if lack == "silent":
+        world.demand = None
+    else:
+        world.activators = (replace(ACTIVATOR_POD, ready=False),) if lack == "not ready" else ()
+    began = world.seconds
+    while world.tick() == 0:
+        assert world.seconds - began <= 130
+    assert world.seconds - began >= 120
+    (message,) = world.told("NoActivator")
+    assert message.startswith("Replicas 0 -> 1: No activator has been there")
+    assert world.plan is not None
+    assert [each.warning for each in world.plan.notices if each.reason == "NoActivator"] == [True]
+    assert world.tick(10 * FOR_LONG) == 1  # whoever asks meanwhile has it
+    assert world.points_to == ENGINES
+    world.activators, world.demand = (ACTIVATOR_POD,), NOBODY
+    assert world.tick(FOR_LONG) == 0
+    assert len(world.told("NoActivator")) == 1
+
+
+def test_another_leader_waits_as_long_for_an_activator() -> None:
+    world = asleep()
+    world.demand = None
+    assert world.tick(20) == 0
+    world.snapshot = replace(world.snapshot, operator=replace(world.snapshot.operator, epoch=8))
+    assert world.tick(20) == 0
+    assert world.tick(10) == 1
 
 
 def test_a_service_that_may_not_be_zero_any_more_gets_a_pod_and_then_the_activator_goes() -> None:
@@ -347,6 +520,56 @@ def test_a_service_that_may_not_be_zero_any_more_gets_a_pod_and_then_the_activat
     assert activators.wanted == 0
     assert world.plan is not None
     assert "ActivatorReady" not in {each.type for each in world.plan.status.conditions}
+
+
+# --- behind a router
+
+ROUTED = fields(router={"enabled": True})
+
+
+def test_at_zero_a_router_has_no_pods_and_with_the_engine_they_come_back() -> None:
+    world = World(ROUTED)
+    world.tick(4)
+    assert (world.points_to, world.routers_wanted) == (ROUTER, 2)
+    while world.replicas:
+        assert world.routers_wanted == 2  # what is on its way still goes through it
+        world.tick()
+    assert (world.points_to, world.routers_wanted) == (ACTIVATOR, 0)
+    world.starts, world.demand = 30, Demand(1, 0, world.now)
+    world.tick()
+    assert (world.replicas, world.points_to, world.routers_wanted) == (1, ACTIVATOR, 2)
+    world.tick(8)
+    assert (world.points_to, world.routers_wanted) == (ROUTER, 2)
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["running", "asked", "alone", "nobody"]), st.integers(1, 20)),
+        min_size=1,
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_the_service_turns_to_no_router_without_pods_and_none_goes_that_is_in_use(
+    story: list[tuple[str, int]], is_external: bool
+) -> None:
+    declared = fields(EXTERNAL, replicas=0, router={"enabled": True}) if is_external else ROUTED
+    world = World(declared, starts=10)
+    world.tick()
+    for what, ticks in story:
+        for _ in range(ticks):
+            before, pointed_to = world.routers_wanted, world.points_to
+            world.running = int(what == "running")
+            world.activators = () if what == "alone" else (ACTIVATOR_POD,)
+            world.demand = Demand(0, 0, world.now if what == "asked" else None)
+            world.tick()
+            if world.points_to == ROUTER:
+                assert before > 0
+                assert world.routers_wanted > 0
+            # They go and come with the engines, and never otherwise.
+            is_at_zero = world.replicas == 0 and pointed_to == ACTIVATOR
+            assert (world.routers_wanted == 0) == is_at_zero
 
 
 # --- in mode External
@@ -396,6 +619,24 @@ def test_in_mode_external_with_a_least_zero_replicas_are_off() -> None:
     assert world.condition("Ready") == ("False", "ScaledToZero")
 
 
+@pytest.mark.parametrize("more", [{}, {"router": {"enabled": True}}], ids=["alone", "router"])
+def test_one_that_is_switched_off_while_it_sleeps_holds_no_request_for_a_pod_that_never_comes(
+    more: dict[str, Any],
+) -> None:
+    world = asleep(fields(EXTERNAL, replicas=0, **more))
+    world.patch(fields({**EXTERNAL, "minReplicas": 1}, replicas=0, **more))
+    world.demand = Demand(1, 0, world.now)
+    assert world.tick(2) == 0
+    assert world.points_to == ENGINES
+    assert world.condition("Ready") == ("False", "ScaledToZero")
+    activators = world.snapshot.activator_rollout
+    assert activators is not None
+    assert activators.wanted == 0
+    world.patch(fields({**EXTERNAL, "minReplicas": 1}, replicas=1, **more))
+    world.tick(2)
+    assert world.points_to == (ROUTER if more else ENGINES)
+
+
 # --- what is said
 
 
@@ -431,6 +672,7 @@ def test_at_zero_without_an_activator_it_is_not_ready_and_says_why() -> None:
     world.activators = ()
     world.tick()
     assert world.condition("Ready") == ("False", "ActivatorStarting")
+    assert "There is no engine either" in condition(world.plan, "ActivatorReady")[2]
 
 
 def test_an_activator_that_cannot_be_asked_is_told() -> None:
@@ -445,6 +687,14 @@ def test_an_activator_that_cannot_be_asked_is_told() -> None:
     assert world.condition("ActivatorReady") == ("False", "ActivatorSilent")
     assert world.condition("Ready") == ("False", "ActivatorSilent")
     assert world.told("ActivatorSilent")[0].startswith("The operator cannot ask")
+    assert world.plan is not None
+    assert "start no engine: one is started when" in condition(world.plan, "ActivatorReady")[2]
+    awake = World()
+    awake.tick()
+    awake.snapshot = replace(awake.snapshot, silent=frozenset({ACTIVATOR_POD.uid}))
+    awake.tick()
+    assert awake.plan is not None
+    assert condition(awake.plan, "ActivatorReady")[2].endswith(". Engines stay")
 
 
 def test_an_engine_that_is_away_is_stood_in_for() -> None:
