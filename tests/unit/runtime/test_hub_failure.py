@@ -22,6 +22,13 @@ from headway_runtime.install import install
 SECRET = "hf_SecretOfTheHub"  # noqa: S105 - none
 
 
+@pytest.fixture(autouse=True)
+def _hub_may_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where other tests of the same run have said that it may not."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+
+
 @pytest.fixture
 def hub() -> Iterator[tuple[str, dict[str, str]]]:
     """A hub's address, and the status and headers of its answers to everything."""
