@@ -49,9 +49,10 @@ def decide(snapshot: Snapshot, now: Instant) -> Plan:
     return _decide(snapshot, snapshot.spec, now)
 
 
-def _decide(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Plan:
-    scaled = decide_scaling(snapshot, spec, now)
-    declared = spec.model_copy(update={"replicas": scaled.replicas})
+def _decide(snapshot: Snapshot, stored: InferenceServiceSpec, now: Instant) -> Plan:
+    # Three specs: as stored, with the pods that are needed, and less what is given up for now.
+    scaled = decide_scaling(snapshot, stored, now)
+    declared = stored.model_copy(update={"replicas": scaled.replicas})
     # What is in force is what the status says: a step that it does not hold yet has no effect.
     steps = standing_steps(snapshot.service.status.degradation, declared)
     spec = held_back(declared, steps)

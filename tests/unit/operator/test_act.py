@@ -310,17 +310,23 @@ async def test_event_that_cannot_be_written_stops_nothing(
     assert "quotes an object" not in caplog.text
 
 
-async def test_for_how_long_something_is_short_is_kept_until_the_status_has_the_step(
-    cluster: FakeCluster, leading: Leading, keys: KeyRing
-) -> None:
-    memory, client = Memory(), SidecarClient(1)
-    actor = Actor(
+def acting(
+    cluster: FakeCluster, leading: Leading, keys: KeyRing, memory: Memory, client: SidecarClient
+) -> Actor:
+    return Actor(
         Applier(cluster, leading, memory),  # type: ignore[arg-type]
         pusher(client, keys, leading, memory.sidecars),
         StatusWriter(cluster, leading, memory),  # type: ignore[arg-type]
         EventRecorder(cluster, leading, "me"),  # type: ignore[arg-type]
         memory,
     )
+
+
+async def test_for_how_long_something_is_short_is_kept_until_the_status_has_the_step(
+    cluster: FakeCluster, leading: Leading, keys: KeyRing
+) -> None:
+    memory, client = Memory(), SidecarClient(1)
+    actor = acting(cluster, leading, keys, memory, client)
     before = snapshot(None, POD)
     plan = replace(decide(before, NOW), applications=(), recipients=(), notices=())
     short = ShortageWatch(7, {Shortage.ROOM: Timing(short_since=NOW.unix)})
@@ -343,13 +349,7 @@ async def test_pods_get_their_policy_also_while_the_api_server_is_in_trouble(
 ) -> None:
     async with FakeSidecar({"stamp": "1.7.1", "outcome": "Applied"}) as sidecar:
         memory, client = Memory(), SidecarClient(sidecar.port)
-        actor = Actor(
-            Applier(cluster, leading, memory),  # type: ignore[arg-type]
-            pusher(client, keys, leading, memory.sidecars),
-            StatusWriter(cluster, leading, memory),  # type: ignore[arg-type]
-            EventRecorder(cluster, leading, "me"),  # type: ignore[arg-type]
-            memory,
-        )
+        actor = acting(cluster, leading, keys, memory, client)
         before = snapshot(None, POD, children={})
         plan = decide(before, NOW)
         cluster.fails = [api_error(503)]
