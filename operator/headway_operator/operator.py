@@ -25,6 +25,7 @@ from headway_operator.api import KIND
 from headway_operator.decide import Plan, decide
 from headway_operator.environment import Environment
 from headway_operator.errors import told
+from headway_operator.memory.memory import Memory
 from headway_operator.metrics import (
     COLLECT_SECONDS,
     DEGRADATION,
@@ -41,14 +42,13 @@ from headway_operator.observe.demand_watch import DemandWatch
 from headway_operator.observe.engine_metrics.collector import Collector
 from headway_operator.observe.engine_metrics.prometheus import Prometheus
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.observer import Observer
 from headway_operator.observe.polling import Poller
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
-from headway_operator.observe.snapshot import OperatorFacts, Snapshot
+from headway_operator.observer import Observer
 from headway_operator.rounds import Rounds
+from headway_operator.snapshot import OperatorFacts, Snapshot
 from headway_operator.watching import Listener, watch_registry, watch_settings
 from headway_operator.work_queue import WorkQueue, backoff_seconds
 

@@ -12,7 +12,6 @@ from typing import Any
 from headway_operator.api import API_VERSION, KIND, InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, APPLIED_HASH, ENGINES, ROUTER, child_name
 from headway_operator.observe.records import AppliedTemplate
-from headway_operator.observe.snapshot import PublicKey
 from headway_operator.render.activator import activator_deployment_spec, activator_template
 from headway_operator.render.baseline import baseline_policy
 from headway_operator.render.deployment import deployment_spec, pod_template
@@ -35,6 +34,7 @@ from headway_operator.render.takeover import (
     router_inputs_hash,
     template_annotations,
 )
+from headway_operator.snapshot import PublicKey
 from headway_runtime.policy import encode
 
 _API_VERSIONS = {

@@ -25,15 +25,15 @@ from headway_operator.api.labels import (
 )
 from headway_operator.decide import decide
 from headway_operator.decide.router import decide_target
+from headway_operator.memory.memory import Memory
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.observer import Observer
 from headway_operator.observe.records import ServiceKey
-from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.trimming import child_record
+from headway_operator.observer import Observer
 from headway_operator.render.deployment import template_hash
+from headway_operator.snapshot import Snapshot
 from headway_runtime.activator.settings import Settings
 from tests.unit.operator.fakes import FakeCluster
 from tests.unit.operator.samples import (

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from headway_operator.decide import decide
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.memory import Memory
+from headway_operator.memory.refusal import Refusal
+from headway_operator.memory.scaling import LoadPoint, Needed, Scaling
+from headway_operator.memory.shortage import Shortage, ShortageWatch, Timing
 from headway_operator.observe.clock_watch import TOLERATED_SECONDS, ClockWatch
 from headway_operator.observe.demand import Demand
-from headway_operator.observe.idleness import Idleness
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
-from headway_operator.observe.shortage import Shortage, ShortageWatch, Timing
-from headway_operator.observe.snapshot import Refusal
 from tests.unit.operator.samples import NOW, later, service, settled, snapshot
 
 

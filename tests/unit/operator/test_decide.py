@@ -13,11 +13,12 @@ from headway_operator.decide.children import applied_hash
 from headway_operator.decide.notices import decide_notices
 from headway_operator.decide.plan import Cause, Plan
 from headway_operator.decide.retune import Change, Reason, Retuned, What
+from headway_operator.memory.refusal import Refusal
+from headway_operator.memory.tuning import OperatingPoint, Tuning
 from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
 from headway_operator.observe.records import ConditionRecord, PodRecord, RolloutRecord
 from headway_operator.observe.sidecars import HeldPoint, Outcome, SidecarReport
-from headway_operator.observe.snapshot import Refusal, Snapshot
-from headway_operator.observe.tuning import OperatingPoint, Tuning
+from headway_operator.snapshot import Snapshot
 from headway_runtime.policy import Stamp
 from tests.unit.operator.samples import (
     NOW,

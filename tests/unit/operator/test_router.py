@@ -26,14 +26,14 @@ from headway_operator.api.labels import (
     slot_of,
 )
 from headway_operator.decide import Plan, decide
+from headway_operator.memory.memory import Memory
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.observer import Observer
 from headway_operator.observe.records import PodRecord, RolloutRecord, ServiceKey
-from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.trimming import child_record
+from headway_operator.observer import Observer
 from headway_operator.render.deployment import template_hash
+from headway_operator.snapshot import Snapshot
 from tests.unit.operator.fakes import FakeCluster
 from tests.unit.operator.samples import (
     NOW,

@@ -20,11 +20,11 @@ from headway_operator.act.lease import Leadership
 from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.decide import decide
 from headway_operator.environment import Environment, EnvironmentVariableError
-from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.memory.claims import GpuClaim, GpuQuota
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.tuning import OperatingPoint
 from headway_operator.observe.clock_watch import ClockWatch
-from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.records import PodRecord, ServiceKey
-from headway_operator.observe.tuning import OperatingPoint
 from headway_operator.operator import SILENT_LOOKS, Operator
 from headway_operator.watching import watch_settings
 from tests.unit.operator.fakes import FakeCluster, api_error

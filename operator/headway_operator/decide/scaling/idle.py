@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from headway_operator.api.labels import ENGINE
 from headway_operator.decide.pods import has_no_node, ready_pods
+from headway_operator.memory.idleness import Idleness
 from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.engine_metrics.sample import EngineSample
-from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 _ENDED = frozenset({"Failed", "Succeeded"})
 

@@ -37,9 +37,9 @@ from headway_operator.decide.scaling.replicas import (
 )
 from headway_operator.decide.scaling.scaled import Scaled
 from headway_operator.decide.tuning import targets_of
+from headway_operator.memory.scaling import LoadPoint, Needed, Scaling
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 
 def scale_by_load(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:

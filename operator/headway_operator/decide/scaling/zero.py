@@ -19,10 +19,10 @@ from headway_operator.api.labels import ACTIVATOR
 from headway_operator.decide.pods import points_to, ready_pods
 from headway_operator.decide.scaling.idle import Idle, watch_idle
 from headway_operator.decide.scaling.scaled import Scaled
-from headway_operator.observe.idleness import Idleness
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.scaling import Scaling
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.scaling import Scaling
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 HANDOVER_SECONDS = 10.0
 """From when the Service points to the activator until pods go: every node has heard of it by then,

@@ -12,7 +12,7 @@ import pytest
 
 from headway_operator.api.status import TakenStep
 from headway_operator.decide import Plan
-from headway_operator.observe.claims import Claims, GpuClaim, GpuQuota
+from headway_operator.memory.claims import Claims, GpuClaim, GpuQuota
 from headway_operator.observe.records import PodRecord, ServiceKey
 from tests.unit.operator.degradation.world import (
     CALM,

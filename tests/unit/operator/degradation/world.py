@@ -17,7 +17,7 @@ from headway_operator.observe.engine_metrics.sample import (
     Source,
 )
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.snapshot import OperatorFacts, Snapshot
+from headway_operator.snapshot import OperatorFacts, Snapshot
 from tests.unit.operator.samples import (
     NOW,
     OPERATOR,

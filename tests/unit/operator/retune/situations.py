@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headway_operator.decide.retune import Bounds, ClassTargets, Retuned, retune
+from headway_operator.memory.tuning import OperatingPoint, Streaks, Tuning
 from headway_operator.observe.engine_metrics.sample import (
     HISTORY_SECONDS,
     ClassSample,
@@ -14,7 +15,6 @@ from headway_operator.observe.engine_metrics.sample import (
     ServiceMetrics,
     Source,
 )
-from headway_operator.observe.tuning import OperatingPoint, Streaks, Tuning
 
 TICK_SECONDS = 5
 NOW = 10_000.0

@@ -17,8 +17,8 @@ from headway_operator.decide.retune import (
     limit_background,
     retune,
 )
+from headway_operator.memory.tuning import OperatingPoint, Streaks, Tuning
 from headway_operator.observe.engine_metrics.sample import History
-from headway_operator.observe.tuning import OperatingPoint, Streaks, Tuning
 from headway_runtime.policy import TrafficClass
 from tests.unit.operator.retune.situations import (
     BATCH,

@@ -17,7 +17,7 @@ from headway_operator.decide.scaling.replicas import (
     most_needed,
     needed,
 )
-from headway_operator.observe.scaling import LoadPoint, Needed
+from headway_operator.memory.scaling import LoadPoint, Needed
 
 works = st.floats(0, 1000)
 rooms = st.floats(LEAST_ROOM, 1)

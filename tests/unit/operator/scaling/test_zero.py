@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, ENGINES, ROUTER
 from headway_operator.decide import Plan, decide
-from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.memory.claims import GpuClaim, GpuQuota
+from headway_operator.memory.memory import Memory
 from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
-from headway_operator.observe.memory import Memory
 from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.observe.sidecars import SidecarReport
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 from tests.unit.operator.degradation.world import NO_GPU
 from tests.unit.operator.samples import (
     carried_out,

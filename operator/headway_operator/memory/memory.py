@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headway_operator.api.labels import CHILD_SLOTS
-from headway_operator.observe.claims import Claims
+from headway_operator.memory.claims import Claims
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.memo import Memo
+from headway_operator.memory.published import PublishedPolicy
+from headway_operator.memory.refusal import Refusal
+from headway_operator.memory.scaling import Scaling, timed_anew
+from headway_operator.memory.shortage import ShortageWatch
+from headway_operator.memory.tuning import Tuning
 from headway_operator.observe.demand import Demands
-from headway_operator.observe.idleness import Idleness
-from headway_operator.observe.memo import Memo
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
 from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
-from headway_operator.observe.scaling import Scaling, timed_anew
-from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.sidecars import Sidecars
-from headway_operator.observe.snapshot import PublishedPolicy, Refusal
-from headway_operator.observe.tuning import Tuning
 
 
 @dataclass

@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, ROUTER
-from headway_operator.observe.claims import GpuQuota
+from headway_operator.memory.claims import GpuQuota
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.memo import Memo
+from headway_operator.memory.published import PublishedPolicy
+from headway_operator.memory.refusal import Refusal
+from headway_operator.memory.scaling import Scaling
+from headway_operator.memory.shortage import ShortageWatch
+from headway_operator.memory.tuning import Tuning
 from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.idleness import Idleness
-from headway_operator.observe.memo import Memo
 from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import (
     ChildRecord,
@@ -19,11 +24,7 @@ from headway_operator.observe.records import (
     RolloutRecord,
     ServiceRecord,
 )
-from headway_operator.observe.scaling import Scaling
-from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.sidecars import SidecarReport
-from headway_operator.observe.tuning import Tuning
-from headway_runtime.policy import Policy, Stamp
 
 
 @dataclass(frozen=True)
@@ -58,43 +59,6 @@ class OperatorFacts:
     epoch: int
     router_image: str = ""
     gpu_quota: int | None = None
-
-
-@dataclass(frozen=True)
-class PublishedPolicy:
-    """The policy decided last in this term.
-
-    Attributes:
-        policy: the policy, with its stamp.
-        since: when it was decided, as Unix time in seconds.
-        before: policies decided before it, oldest first, each with when it was decided: as far
-            back as to the newest that pods have had enough time for.
-    """
-
-    policy: Policy
-    since: float
-    before: tuple[tuple[Stamp, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """The API server refused an object as it was last applied.
-
-    Attributes:
-        kind: slot of the object.
-        applied_hash: of the object as it was refused.
-        status: HTTP status of the answer.
-        fields: paths of the fields it named.
-        resource_version: of the object as it was then; None if there was none.
-        retry_at: when the same may be tried again, as Unix time in seconds.
-    """
-
-    kind: str
-    applied_hash: str
-    status: int
-    fields: tuple[str, ...]
-    resource_version: int | None
-    retry_at: float
 
 
 @dataclass(frozen=True)
