@@ -15,7 +15,7 @@ from headway_operator.memory.refusal import Refusal
 from headway_operator.memory.scaling import Scaling
 from headway_operator.memory.shortage import ShortageWatch
 from headway_operator.memory.tuning import Tuning
-from headway_operator.observe.demand import Demand
+from headway_operator.observe.activators import ActivatorReport
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import (
@@ -75,7 +75,7 @@ class Snapshot:
         pods: its engines' pods, old and new, in order of their names.
         routers: its router's pods, likewise.
         activators: its activator's pods, likewise.
-        demands: what those told, by pod uid.
+        activator_reports: what those told, by pod uid.
         silent: uids of those that the operator cannot ask.
         reports: what their sidecars said, by pod uid.
         refusals: objects the API server does not take.
@@ -101,7 +101,7 @@ class Snapshot:
     pods: tuple[PodRecord, ...] = ()
     routers: tuple[PodRecord, ...] = ()
     activators: tuple[PodRecord, ...] = ()
-    demands: Mapping[str, Demand] = field(default_factory=dict)
+    activator_reports: Mapping[str, ActivatorReport] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
     reports: Mapping[str, SidecarReport] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()

@@ -170,16 +170,16 @@ async def test_an_operator_that_does_not_lead_or_stops_asks_no_activator(
     before = asyncio.all_tasks()
     activator = replace(pod("demo-activator-1", ready=True), ip="192.0.2.1")
     operator.cluster.activators.put(ServiceKey("team", "demo"), activator)
-    operator.watch_demand()
+    operator.watch_activators()
     assert asyncio.all_tasks() == before
     operator.leadership._valid_until = math.inf
-    operator.watch_demand()
+    operator.watch_activators()
     (asking,) = asyncio.all_tasks() - before
     # kopf waits for tasks that were started while it ran.
     operator.stop()
     await asyncio.gather(asking, return_exceptions=True)
     assert asking.cancelled()
-    await operator.demand_watch.close()
+    await operator.activator_watch.close()
 
 
 async def test_a_clock_that_is_set_is_told_once_and_times_begin_anew(

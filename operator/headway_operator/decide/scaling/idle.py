@@ -54,9 +54,11 @@ def watch_idle(snapshot: Snapshot, now: Instant, startup_seconds: float) -> Idle
         # One that starts was asked for, and has not served anybody yet.
         any(_may_come(snapshot, each, now) for each in pods if each.uid not in late)
         or any(_is_used(sample, before.tokens.get(uid)) for uid, sample in samples.items())
-        or any(each.held or each.passing for each in snapshot.demands.values())
+        or any(each.held or each.passing for each in snapshot.activator_reports.values())
     )
-    asked = [each.asked_at for each in snapshot.demands.values() if each.asked_at is not None]
+    asked = [
+        each.asked_at for each in snapshot.activator_reports.values() if each.asked_at is not None
+    ]
     since = now.unix if used else min(now.unix, max((before.since, *asked)))
     tokens = {uid: sample.scheduled_tokens_total for uid, sample in samples.items()}
     kept = {uid: count for uid, count in before.tokens.items() if uid in _uids(pods)}
@@ -110,7 +112,9 @@ def _all_tell(
     if metrics.missing:
         return False
     silent = [
-        each for each in snapshot.activators if each.ready and each.uid not in snapshot.demands
+        each
+        for each in snapshot.activators
+        if each.ready and each.uid not in snapshot.activator_reports
     ]
     return not silent and all(_counts(snapshot, each, samples.get(each.uid)) for each in pods)
 

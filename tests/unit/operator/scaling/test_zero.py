@@ -16,7 +16,7 @@ from headway_operator.api.labels import ACTIVATOR, ENGINES, ROUTER
 from headway_operator.decide import Plan, decide
 from headway_operator.memory.claims import GpuClaim, GpuQuota
 from headway_operator.memory.memory import Memory
-from headway_operator.observe.demand import Demand
+from headway_operator.observe.activators import ActivatorReport
 from headway_operator.observe.engine_metrics.sample import EngineSample, ServiceMetrics, Source
 from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.observe.sidecars import SidecarReport
@@ -44,7 +44,7 @@ SCALING = {"mode": "Operator", "minReplicas": 0, "maxReplicas": 4, "idleSeconds"
 EXTERNAL = {**SCALING, "mode": "External"}
 FOR_LONG = 2 * IDLE_SECONDS // TICK_SECONDS
 KEY = ServiceKey("team", "demo")
-NOBODY = Demand(held=0, passing=0, asked_at=None)
+NOBODY = ActivatorReport(held=0, passing=0, asked_at=None)
 ACTIVATOR_POD = pod("demo-activator-1", template="activator", ready=True)
 ROUTER_POD = pod("demo-router-1", template="router", ready=True)
 
@@ -63,7 +63,7 @@ class World:
         self.seconds = 0
         self.tokens = 100.0
         self.running = 0
-        self.demand: Demand | None = NOBODY
+        self.report: ActivatorReport | None = NOBODY
         self.has_metrics = True
         self.stock = ""
         self.ceiling = 64.0
@@ -140,9 +140,9 @@ class World:
         stamp = published.policy.stamp if published else None
         report = SidecarReport(stamp, asked=True, stock_reason=self.stock or None)
         reports = {each.uid: report for each in pods}
-        demands = {}
-        if self.demand is not None:
-            demands = {each.uid: self.demand for each in self.activators}
+        activator_reports = {}
+        if self.report is not None:
+            activator_reports = {each.uid: self.report for each in self.activators}
         return replace(
             self.snapshot,
             pods=pods,
@@ -150,7 +150,7 @@ class World:
             metrics=metrics,
             reports=reports,
             activators=self.activators,
-            demands=demands,
+            activator_reports=activator_reports,
         )
 
     def tick(self, ticks: int = 1) -> int:
@@ -237,21 +237,21 @@ def test_while_it_is_used_pods_stay(used: str) -> None:
         elif used == "tokens":  # ended between two samples
             world.tokens += 1
         elif used == "asked":
-            world.demand = Demand(0, 0, asked_at=world.now)
+            world.report = ActivatorReport(0, 0, asked_at=world.now)
         else:
-            world.demand = Demand(int(used == "held"), int(used == "passing"), None)
+            world.report = ActivatorReport(int(used == "held"), int(used == "passing"), None)
         assert world.tick() == 1
 
 
-@pytest.mark.parametrize("unknown", ["metrics", "activator", "demand", "stock", "statistics"])
+@pytest.mark.parametrize("unknown", ["metrics", "activator", "report", "stock", "statistics"])
 def test_what_is_not_known_removes_nothing(unknown: str) -> None:
     world = World()
     if unknown == "metrics":
         world.has_metrics = False
     elif unknown == "activator":
         world.activators = ()
-    elif unknown == "demand":
-        world.demand = None
+    elif unknown == "report":
+        world.report = None
     elif unknown == "statistics":  # the sidecar has none of its engine
         world.ceiling = 0.0
     else:
@@ -281,9 +281,9 @@ def test_metrics_of_before_say_nothing_of_what_came_since() -> None:
 def test_an_activator_that_does_not_tell_any_more_lets_no_pod_go() -> None:
     world = turned_over()
     world.tick()
-    world.demand = None
+    world.report = None
     assert world.tick(FOR_LONG) == 1
-    world.demand = NOBODY
+    world.report = NOBODY
     assert world.tick(2) == 0
 
 
@@ -372,12 +372,12 @@ def test_a_pod_that_will_not_come_goes_when_nobody_asks_any_more(
 ) -> None:
     world = asleep(SLOW)
     world.starts, world.unready = 10**9, unready
-    world.demand = Demand(1, 0, world.now)
+    world.report = ActivatorReport(1, 0, world.now)
     assert world.tick(2 * START_SECONDS // TICK_SECONDS) == 1  # somebody waits for it
     world = asleep(SLOW)
     world.starts, world.unready = 10**9, unready
     woken = world.now
-    world.demand = Demand(0, 0, woken)
+    world.report = ActivatorReport(0, 0, woken)
     began = world.seconds
     while world.tick():
         assert world.points_to == ACTIVATOR
@@ -438,7 +438,7 @@ def test_what_is_no_matter_of_pods_is_forgotten_with_its_cause() -> None:
 
 def test_a_request_that_is_held_starts_one_pod() -> None:
     world = asleep(starts=30)
-    world.demand = Demand(2, 0, world.now)
+    world.report = ActivatorReport(2, 0, world.now)
     assert world.tick() == 1
     assert world.told("Woken") == ["Replicas 0 -> 1: 2 requests wait for an engine"]
     assert world.points_to == ACTIVATOR
@@ -451,9 +451,9 @@ def test_a_request_that_is_held_starts_one_pod() -> None:
 
 def test_a_request_that_was_not_held_starts_one_too_and_an_old_one_does_not() -> None:
     world = asleep()
-    world.demand = Demand(0, 0, asked_at=world.now - 60)
+    world.report = ActivatorReport(0, 0, asked_at=world.now - 60)
     assert world.tick(5) == 0
-    world.demand = Demand(0, 0, asked_at=world.now)
+    world.report = ActivatorReport(0, 0, asked_at=world.now)
     assert world.tick() == 1
     assert world.told("Woken") == ["Replicas 0 -> 1: A request came 5 s ago"]
 
@@ -462,10 +462,10 @@ def test_it_sleeps_through_changes_of_leader_and_silence() -> None:
     world = asleep()
     other = replace(world.snapshot.operator, epoch=8)
     world.snapshot = replace(world.snapshot, operator=other, scaling=None, idleness=None)
-    world.demand = None
+    world.report = None
     world.activators = ()
     assert world.tick(100 // TICK_SECONDS) == 0
-    world.demand = NOBODY
+    world.report = NOBODY
     world.activators = (ACTIVATOR_POD,)
     assert world.tick(FOR_LONG) == 0
 
@@ -478,7 +478,7 @@ def test_asleep_without_an_activator_that_tells_one_pod_is_started_and_stays(
     world = asleep(fields(scaling, replicas=0 if scaling is EXTERNAL else 1))
     world.tick()
     if lack == "silent":
-        world.demand = None
+        world.report = None
     else:
         world.activators = (replace(ACTIVATOR_POD, ready=False),) if lack == "not ready" else ()
     began = world.seconds
@@ -491,14 +491,14 @@ def test_asleep_without_an_activator_that_tells_one_pod_is_started_and_stays(
     assert [each.warning for each in world.plan.notices if each.reason == "NoActivator"] == [True]
     assert world.tick(10 * FOR_LONG) == 1  # whoever asks meanwhile has it
     assert world.points_to == ENGINES
-    world.activators, world.demand = (ACTIVATOR_POD,), NOBODY
+    world.activators, world.report = (ACTIVATOR_POD,), NOBODY
     assert world.tick(FOR_LONG) == 0
     assert len(world.told("NoActivator")) == 1
 
 
 def test_another_leader_waits_as_long_for_an_activator() -> None:
     world = asleep()
-    world.demand = None
+    world.report = None
     assert world.tick(20) == 0
     world.snapshot = replace(world.snapshot, operator=replace(world.snapshot.operator, epoch=8))
     assert world.tick(20) == 0
@@ -535,7 +535,7 @@ def test_at_zero_a_router_has_no_pods_and_with_the_engine_they_come_back() -> No
         assert world.routers_wanted == 2  # what is on its way still goes through it
         world.tick()
     assert (world.points_to, world.routers_wanted) == (ACTIVATOR, 0)
-    world.starts, world.demand = 30, Demand(1, 0, world.now)
+    world.starts, world.report = 30, ActivatorReport(1, 0, world.now)
     world.tick()
     assert (world.replicas, world.points_to, world.routers_wanted) == (1, ACTIVATOR, 2)
     world.tick(8)
@@ -562,7 +562,7 @@ def test_the_service_turns_to_no_router_without_pods_and_none_goes_that_is_in_us
             before, pointed_to = world.routers_wanted, world.points_to
             world.running = int(what == "running")
             world.activators = () if what == "alone" else (ACTIVATOR_POD,)
-            world.demand = Demand(0, 0, world.now if what == "asked" else None)
+            world.report = ActivatorReport(0, 0, world.now if what == "asked" else None)
             world.tick()
             if world.points_to == ROUTER:
                 assert before > 0
@@ -605,16 +605,16 @@ def test_in_mode_external_pods_that_are_asked_for_do_not_leave() -> None:
 def test_in_mode_external_a_request_starts_one_and_it_goes_again() -> None:
     world = World(fields(EXTERNAL, replicas=0))
     assert world.tick(3) == 0
-    world.demand = Demand(1, 0, world.now)
+    world.report = ActivatorReport(1, 0, world.now)
     assert world.tick() == 1
     assert world.told("Woken") == ["Replicas 0 -> 1: 1 request waits for an engine"]
-    world.demand = NOBODY
+    world.report = NOBODY
     assert world.tick(FOR_LONG) == 0
 
 
 def test_in_mode_external_with_a_least_zero_replicas_are_off() -> None:
     world = World(spec(replicas=0))
-    world.demand = Demand(1, 0, world.now)
+    world.report = ActivatorReport(1, 0, world.now)
     assert world.tick(3) == 0
     assert world.condition("Ready") == ("False", "ScaledToZero")
 
@@ -625,7 +625,7 @@ def test_one_that_is_switched_off_while_it_sleeps_holds_no_request_for_a_pod_tha
 ) -> None:
     world = asleep(fields(EXTERNAL, replicas=0, **more))
     world.patch(fields({**EXTERNAL, "minReplicas": 1}, replicas=0, **more))
-    world.demand = Demand(1, 0, world.now)
+    world.report = ActivatorReport(1, 0, world.now)
     assert world.tick(2) == 0
     assert world.points_to == ENGINES
     assert world.condition("Ready") == ("False", "ScaledToZero")
@@ -655,7 +655,7 @@ def test_at_zero_it_is_ready_and_idle() -> None:
 
 def test_while_it_wakes_it_is_not_ready() -> None:
     world = asleep(starts=60)
-    world.demand = Demand(1, 0, world.now)
+    world.report = ActivatorReport(1, 0, world.now)
     world.tick(2)
     assert world.condition("Ready") == ("False", "PodsStarting")
     assert world.condition("Progressing")[0] == "True"
@@ -735,7 +735,7 @@ def test_pods_go_only_when_nobody_was_there_and_come_when_somebody_is(
             world.activators = () if what == "alone" else (ACTIVATOR_POD,)
             held = int(what == "held")
             asked_at = world.now if what in {"held", "asked"} else None
-            world.demand = None if what == "deaf" else Demand(held, 0, asked_at)
+            world.report = None if what == "deaf" else ActivatorReport(held, 0, asked_at)
             replicas = world.tick()
             if what in {"running", "tokens"} and before > 0:
                 unused_since = world.now
@@ -766,8 +766,8 @@ def test_it_wants_no_gpus_at_zero_and_has_one_pod_when_it_is_woken(scaling: dict
     world.snapshot = replace(
         world.snapshot, quota=GpuQuota(4, (GpuClaim(ServiceKey("a", "b"), 4, 1, 1, 1, 9),))
     )
-    world.demand = replace(NOBODY, held=1)
+    world.report = replace(NOBODY, held=1)
     assert world.tick() == 1
     assert world.plan.claim == GpuClaim(KEY, 2, least=1, wanted=1, running=1)
-    world.demand, world.running = NOBODY, 1
+    world.report, world.running = NOBODY, 1
     assert world.tick(3) == 1
