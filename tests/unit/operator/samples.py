@@ -253,3 +253,10 @@ def condition(plan: Plan, kind: str) -> tuple[str, str, str]:
     """Status, reason and message of a condition."""
     found = next(each for each in plan.status.conditions if each.type == kind)
     return found.status, found.reason, found.message
+
+
+STALLING = pod(engine=waiting("InvalidImageName"))
+"""A pod that will never start."""
+
+CRASHING = pod(engine=ended("Error", 1))
+"""A pod whose engine ended once."""
