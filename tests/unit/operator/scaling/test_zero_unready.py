@@ -26,14 +26,13 @@ from tests.unit.operator.samples import (
 from tests.unit.operator.scaling.zero_world import (
     FOR_LONG,
     IDLE_SECONDS,
+    SLOW,
+    START_SECONDS,
     TICK_SECONDS,
     World,
     asleep,
     fields,
 )
-
-START_SECONDS = 300
-SLOW = fields(engine={"startupTimeoutSeconds": START_SECONDS})
 
 
 def crashed(name: str, *, restarts: int = 9, **more: Any) -> PodRecord:

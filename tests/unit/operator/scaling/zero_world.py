@@ -42,6 +42,11 @@ def fields(scaling: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]
     return spec(scaling=SCALING if scaling is None else scaling, **more)
 
 
+START_SECONDS = 300
+SLOW = fields(engine={"startupTimeoutSeconds": START_SECONDS})
+"""One whose engine may take that long to start."""
+
+
 class World:
     """A service, its pods as soon as they are decided on, and what is known of them."""
 
