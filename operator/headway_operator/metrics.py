@@ -43,6 +43,10 @@ GPUS = Gauge(
     ["what"],
 )
 SERVICES = Gauge("headway_operator_services", "InferenceServices that are watched.")
+UNREACHED = Gauge(
+    "headway_operator_unreached_activators",
+    "Services whose activators are ready and do not answer the operator.",
+)
 
 
 def show_rung(namespace: str, service: str, rung: int) -> None:

@@ -32,6 +32,7 @@ from headway_operator.metrics import (
     METRICS_SOURCE,
     RECONCILE_SECONDS,
     SERVICES,
+    UNREACHED,
     show_gpus,
     show_rung,
 )
@@ -44,6 +45,7 @@ from headway_operator.observe.instant import Instant
 from headway_operator.observe.memory import Memory
 from headway_operator.observe.observer import Observer
 from headway_operator.observe.polling import Poller
+from headway_operator.observe.reach import unreached_services
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
@@ -94,6 +96,7 @@ class Operator:
         )
         self.term: int | None = None
         self.looks_when_alive = 0
+        self.unreached = 0
         self.tasks: list[asyncio.Task[None]] = []
 
     async def reconcile(self, key: ServiceKey) -> None:
@@ -144,6 +147,7 @@ class Operator:
             public_keys=self.keys.public_keys(),
             epoch=epoch,
             gpu_quota=self.environment.gpu_quota,
+            unreached=self.unreached,
         )
 
     async def work(self, key: ServiceKey) -> None:
@@ -183,12 +187,14 @@ class Operator:
                 logger.error("%s. The keys stay as they were", trouble)
 
     def watch_demand(self) -> None:
-        """Ask the activators there are, as long as this process leads."""
+        """Ask the activators there are, as long as this process leads, and count who is silent."""
         activators = self.cluster.activators
         leads = self.leadership.epoch is not None
         self.demand_watch.watch(
             (key, pod) for key, pods in (activators.items() if leads else ()) for pod in pods
         )
+        self.unreached = unreached_services(activators, self.memory.demands) if leads else 0
+        UNREACHED.set(self.unreached)
 
     def show_gpus(self) -> None:
         """Show how far shared GPUs go; who does not lead has nothing to say of them."""
