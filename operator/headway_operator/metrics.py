@@ -36,7 +36,7 @@ DEGRADATION = Gauge(
     "Place in its ladder of the last step that a service stands on; absent without one.",
     ["service_namespace", "service"],
 )
-LEADER = Gauge("headway_operator_leader", "1 while this process leads.")
+LEADER = Gauge("headway_operator_leader", "1 while this process leads, and sees the cluster.")
 GPUS = Gauge(
     "headway_operator_gpus",
     "GPUs of all services, where they share a quota: what there is, is given, and is wanted.",

@@ -60,6 +60,8 @@ SILENT_LOOKS = 20
 """The Lease is looked at every 3 s, and renewed as often by who leads. A watch that shows none of
 that for so many looks, which take a minute at least, is dead. Looks that fail do not count: an API
 server that is away shows nobody anything, and another process would not find it either."""
+BLIND_AFTER = 5
+"""Comparisons in a row that failed: some 15 s."""
 _WORKERS = 16
 _LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
 
@@ -97,6 +99,7 @@ class Operator:
         self.term: int | None = None
         self.looks_when_alive = 0
         self.unreached = 0
+        self.failed_comparisons = 0
         self.tasks: list[asyncio.Task[None]] = []
 
     async def reconcile(self, key: ServiceKey) -> None:
@@ -169,7 +172,7 @@ class Operator:
             due = max(due + TICK_SECONDS, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
             self.watch_clock()
-            LEADER.set(self.leadership.epoch is not None)
+            LEADER.set(self.leadership.epoch is not None and self.sees_cluster)
             SERVICES.set(len(self.cluster.services))
             self.watch_demand()
             self.show_gpus()
@@ -218,21 +221,25 @@ class Operator:
 
     async def compare(self) -> None:
         """Compare what is known with what exists; nothing is acted on before all is known."""
-        failures = 0
         while True:
             was_complete = self.relist.complete
             try:
                 await self.relist.compare()
-                failures = 0
+                self.failed_comparisons = 0
             except (ApiException, aiohttp.ClientError, TimeoutError) as error:
-                failures += 1
+                self.failed_comparisons += 1
                 logger.warning("Objects cannot be listed: %s", told(error))
             if self.relist.complete and not was_complete:
                 self.look_at_all()
-            if failures:
-                await asyncio.sleep(backoff_seconds(failures, jitter=1))
+            if self.failed_comparisons:
+                await asyncio.sleep(backoff_seconds(self.failed_comparisons, jitter=1))
             else:
                 await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
+
+    @property
+    def sees_cluster(self) -> bool:
+        """Whether all is known: who may not list what there is leads in name only."""
+        return self.relist.complete and self.failed_comparisons < BLIND_AFTER
 
     def begin_term(self) -> None:
         """Lead from now on.
