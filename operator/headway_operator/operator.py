@@ -27,6 +27,7 @@ from headway_operator.environment import Environment
 from headway_operator.errors import told
 from headway_operator.metrics import (
     COLLECT_SECONDS,
+    CONDITION,
     DEGRADATION,
     LEADER,
     METRICS_SOURCE,
@@ -34,7 +35,7 @@ from headway_operator.metrics import (
     SERVICES,
     UNREACHED,
     show_gpus,
-    show_rung,
+    show_nothing,
 )
 from headway_operator.observe.clock_watch import ClockWatch
 from headway_operator.observe.cluster import Cluster
@@ -163,6 +164,8 @@ class Operator:
             outcome = "not leader"
         finally:
             RECONCILE_SECONDS.labels(outcome=outcome).observe(time.perf_counter() - began)
+            if self.cluster.service(key) is None:
+                show_nothing(*key)  # it may have gone while it was looked at
 
     async def tick(self) -> None:
         """Look at the services, whatever happens, and at metrics, sidecars and keys."""
@@ -182,6 +185,7 @@ class Operator:
                 )
             else:
                 DEGRADATION.clear()
+                CONDITION.clear()
             self.queue.add_idle(
                 self.rounds.due(self.cluster.services, lambda key: self.cluster.pods.get(key, ()))
             )
@@ -261,7 +265,7 @@ class Operator:
         """An object was deleted: what we wrote of it is history."""
         if slot == KIND:
             self.memory.forget(key)
-            show_rung(*key, 0)
+            show_nothing(*key)
         else:
             self.memory.children.deleted((slot, key), uid)
 
