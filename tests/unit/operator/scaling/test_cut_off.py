@@ -12,14 +12,14 @@ from prometheus_client import REGISTRY
 from headway_operator.act.signing import KeyRing
 from headway_operator.decide.scaling import MOST_UNREACHED, UNATTENDED_SECONDS
 from headway_operator.environment import Environment
-from headway_operator.observe.demand import Demand, Demands
-from headway_operator.observe.demand_watch import DemandWatch
+from headway_operator.observe.activator_watch import ActivatorWatch
+from headway_operator.observe.activators import ActivatorReport, Activators
 from headway_operator.observe.reach import unreached_services
 from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.operator import Operator
 from tests.unit.operator.fakes import FakeCluster
 from tests.unit.operator.samples import condition, pod
-from tests.unit.operator.scaling.test_zero import (
+from tests.unit.operator.scaling.zero_world import (
     ACTIVATOR_POD,
     FOR_LONG,
     NOBODY,
@@ -34,15 +34,15 @@ LONG_ENOUGH = int(UNATTENDED_SECONDS) // TICK_SECONDS + 1
 
 def unreached(world: World, services: int) -> World:
     """The service's activator does not answer, and those of so many services with it."""
-    world.demand = None
+    world.report = None
     told = replace(world.snapshot.operator, unreached=services)
     silent = frozenset({ACTIVATOR_POD.uid})
     world.snapshot = replace(world.snapshot, operator=told, silent=silent)
     return world
 
 
-def reached(world: World, demand: Demand) -> World:
-    unreached(world, 0).demand = demand
+def reached(world: World, report: ActivatorReport) -> World:
+    unreached(world, 0).report = report
     world.snapshot = replace(world.snapshot, silent=frozenset())
     return world
 
@@ -78,7 +78,7 @@ def test_how_many_there_are_changes_no_status() -> None:
 def test_it_wakes_for_who_asked_meanwhile_once_the_operator_reaches_activators_again() -> None:
     world = unreached(asleep(), 1000)
     world.tick(FOR_LONG)
-    assert reached(world, Demand(1, 0, world.now)).tick() == 1
+    assert reached(world, ActivatorReport(1, 0, world.now)).tick() == 1
     assert len(world.told("Woken")) == 1
     assert world.told("NoActivator") == []
 
@@ -110,18 +110,18 @@ def activator_of(service: str, number: int = 1, *, ready: bool = True) -> PodRec
 
 
 def test_who_is_ready_and_has_told_nothing_is_counted_by_service() -> None:
-    demands = Demands()
+    reports = Activators()
     heard, other = activator_of("heard"), activator_of("heard", 2)
-    demands.told(heard.uid, NOBODY)
+    reports.told(heard.uid, NOBODY)
     activators = {
         ServiceKey("team", "heard"): (heard, other),
         ServiceKey("team", "silent"): (activator_of("silent"), activator_of("silent", 2)),
         ServiceKey("team", "starts"): (activator_of("starts", ready=False),),
         ServiceKey("team", "going"): (replace(activator_of("going"), deleting=True),),
     }
-    assert unreached_services(activators, demands) == 1
-    demands.silence(heard.uid)
-    assert unreached_services(activators, demands) == 2
+    assert unreached_services(activators, reports) == 1
+    reports.silence(heard.uid)
+    assert unreached_services(activators, reports) == 2
 
 
 async def test_the_leader_counts_and_shows_it(
@@ -130,18 +130,18 @@ async def test_the_leader_counts_and_shows_it(
     write_key(tmp_path)
     cluster = FakeCluster()
     operator = Operator(Environment.read(VARIABLES), cluster, KeyRing(tmp_path))  # type: ignore[arg-type]
-    monkeypatch.setattr(DemandWatch, "watch", lambda *_: None)
+    monkeypatch.setattr(ActivatorWatch, "watch", lambda *_: None)
     for number in range(1000):
         name = f"demo-{number}"
         operator.cluster.activators.put(ServiceKey("team", name), activator_of(name))
 
     def counted() -> tuple[int, float | None]:
-        operator.watch_demand()
+        operator.watch_activators()
         shown = REGISTRY.get_sample_value("headway_operator_unreached_activators")
         return operator.facts(epoch=7).unreached, shown
 
     assert counted() == (0, 0)
     operator.leadership._valid_until = math.inf
     assert counted() == (1000, 1000)
-    operator.memory.demands.told("uid-of-demo-0-activator-1", NOBODY)
+    operator.memory.activators.told("uid-of-demo-0-activator-1", NOBODY)
     assert counted() == (999, 999)

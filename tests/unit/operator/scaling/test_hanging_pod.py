@@ -8,7 +8,7 @@ import pytest
 
 from headway_operator.api.labels import ENGINE
 from headway_operator.decide import decide
-from headway_operator.observe.demand import Demand
+from headway_operator.observe.activators import ActivatorReport
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.trimming import pod_record
 from tests.unit.operator.samples import (
@@ -23,7 +23,7 @@ from tests.unit.operator.samples import (
     running,
     snapshot,
 )
-from tests.unit.operator.scaling.test_zero import SLOW, START_SECONDS, TICK_SECONDS, World, asleep
+from tests.unit.operator.scaling.zero_world import SLOW, START_SECONDS, TICK_SECONDS, World, asleep
 
 
 def unready_for(seconds: float, name: str = "demo-1") -> PodRecord:
@@ -40,7 +40,7 @@ def woken(unready: PodRecord | None = None) -> World:
         return replace(hung, name=name, template=template, unready_since=began)
 
     world.starts, world.unready = 10**9, hanging
-    world.demand = Demand(1, 0, world.now)
+    world.report = ActivatorReport(1, 0, world.now)
     world.events.clear()
     return world
 
@@ -74,13 +74,13 @@ def test_one_that_gets_ready_after_all_is_not_stalled_any_more() -> None:
 def test_it_is_said_at_zero_too_and_forgotten_when_a_pod_is_tried_again() -> None:
     world = woken()
     world.tick()
-    world.demand = Demand(0, 0, world.now)
+    world.report = ActivatorReport(0, 0, world.now)
     for _ in range(2 * START_SECONDS // TICK_SECONDS):
         world.tick()
     assert world.replicas == 0
     assert world.condition("Stalled") == ("True", "ProgressDeadlineExceeded")
     assert world.condition("Ready") == ("False", "ProgressDeadlineExceeded")
-    world.unready, world.demand = loading_pod, Demand(1, 0, world.now)
+    world.unready, world.report = loading_pod, ActivatorReport(1, 0, world.now)
     assert world.tick(2) == 1
     assert world.condition("Stalled")[0] == "False"
 
