@@ -10,7 +10,7 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
-from headway_runtime.scheduling.order import BACKGROUND, urgency_of
+from headway_runtime.scheduling.urgency import BACKGROUND
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
     Prefill,
@@ -109,7 +109,7 @@ def _in_turn(request: BackgroundRequest) -> Candidate:
 def _candidate(
     request: Prefill | WaitingRequest, computed_tokens: int, tokens: int, *, is_running: bool
 ) -> Candidate:
-    urgency = urgency_of(request)
+    urgency = request.urgency
     is_background = urgency[0] == BACKGROUND
     return Candidate(request, computed_tokens, tokens, urgency, is_background, is_running)
 
@@ -128,5 +128,5 @@ def _front(waiting: Sequence[WaitingRequest], looks: int, most_tokens: int) -> l
 def _background_head(waiting: Sequence[WaitingRequest], first: int) -> list[WaitingRequest]:
     """The first request without a TTFT from there on; the queue is nearly in order."""
     places = range(first, len(waiting))
-    found = bisect_left(places, BACKGROUND, key=lambda place: urgency_of(waiting[place])[0])
+    found = bisect_left(places, BACKGROUND, key=lambda place: waiting[place].urgency[0])
     return [waiting[places[found]]] if found < len(places) else []

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.timing.prefill_cost import (
-    base_seconds,
     chunk_seconds,
     chunk_tokens,
     launched_in_s,
@@ -69,11 +68,11 @@ def gathers(work: Work, found: Sequence[Candidate]) -> bool:
 
 def _lost_to_launch_s(work: Work, found: Sequence[Candidate]) -> float:
     """How much longer a step with these prompts takes to launch than to compute."""
-    cost = work.step_time.mixed
+    cost = work.cost
     prompts_s = sum([chunk_seconds(cost, *each[1:3]) for each in found])
     tokens = work.decodes + sum([each.remaining_tokens for each in found])
     launch_s = work.graph_launch_s if tokens <= work.graph_tokens else work.eager_launch_s
-    without_s = max(_decode_only_seconds(work), base_seconds(work))
+    without_s = max(_decode_only_seconds(work), work.base_s)
     return launch_s - without_s - prompts_s
 
 
@@ -98,13 +97,13 @@ def decodes_first(
         # Steps beside those are no larger than the largest graph, now and next.
         return False
     decode_s = _decode_only_seconds(work)
-    base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
+    base_s, token_s = work.base_s, work.cost.prefill_token_s
     left_s = min([each.due_s + each.tpot_s for each in work.due]) - work.free_s - decode_s
     if work.tightest_ttft_s is not None:
         left_s = min(left_s, longest_step_s(work, work.tightest_ttft_s))
     if left_s < LAUNCH_RESERVE * work.eager_launch_s:
         return False
-    fitting = chunk_tokens(work.step_time.mixed, found[0].computed_tokens, left_s - base_s)
+    fitting = chunk_tokens(work.cost, found[0].computed_tokens, left_s - base_s)
     tokens = min(fitting, most_tokens, sum([each.remaining_tokens for each in found]))
     eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
     graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
@@ -123,7 +122,7 @@ def _decode_only_seconds(work: Work) -> float:
 
 def _prompt_seconds(work: Work, each: Candidate) -> float:
     """How long the rest of a prompt takes beside tokens that keep their pace."""
-    cost = work.step_time.mixed
+    cost = work.cost
     return slowdown(work) * chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
 
 

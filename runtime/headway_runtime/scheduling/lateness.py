@@ -106,7 +106,7 @@ def _jobs(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> li
     """Prompts with a TTFT to keep; none if none of them waits, since only those are given up."""
     if not waiting or _deadline_s(waiting[0]) is None:
         return []
-    cost, slower = work.step_time.mixed, slowdown(work)
+    cost, slower = work.cost, slowdown(work)
     jobs = []
     for request in islice(waiting, LOOKS):
         deadline_s = _deadline_s(request)

@@ -15,7 +15,7 @@ from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.decode_only import gathers, is_launched_late, may_wait
 from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.step_size import MOST_FLOOR_TOKENS, eager_is_faster, shaped
-from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.timing.slack import step_time_target
 from headway_runtime.scheduling.view import Carried, Work
 
@@ -58,7 +58,7 @@ def decide_prefill(
     if target_s is not None and is_launched_late(work, target_s) and may_wait(work, found):
         credit = work.carried.background_credit_tokens
         return _dealt_in_order(work, found, 0, (Reason.DECODE_ONLY,) if found else (), credit)
-    left_s = inf if target_s is None else target_s - base_seconds(work)
+    left_s = inf if target_s is None else target_s - work.base_s
     tokens = _fitting(work, found, left_s, most_tokens, more_wait=more_wait)
     if tokens is None and target_s is not None and found and gathers(work, found):
         credit = work.carried.background_credit_tokens
@@ -91,7 +91,7 @@ def _fitting(
     work: Work, found: Iterable[Candidate], left_s: float, most_tokens: int, *, more_wait: bool
 ) -> int | None:
     """Tokens that the time allows; None if all there are fit."""
-    cost, tokens = work.step_time.mixed, 0
+    cost, tokens = work.cost, 0
     for each in found:
         took_s = chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
         if took_s > left_s or each.remaining_tokens > most_tokens - tokens:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
+from headway_runtime.scheduling.timing.step_time_model import Coefficients, StepTimeModel
+from headway_runtime.scheduling.urgency import MISFIT, urgency
 
 Urgency = tuple[int, float]
-"""Sort key of a waiting request; smaller runs earlier. See :func:`order.urgency`."""
+"""Sort key of a waiting request; smaller runs earlier. See :func:`urgency.urgency`."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,13 @@ class WaitingRequest:
     tenant: str = ""
     due_s: float | None = None
 
+    @cached_property
+    def urgency(self) -> Urgency:
+        """Where it stands in the order of waiting work."""
+        if self.is_misfit:
+            return MISFIT
+        return urgency(self.arrival_s, self.traffic_class, is_late=self.is_late, due_s=self.due_s)
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -109,6 +118,11 @@ class Prefill:
     is_late: bool = False
     tenant: str = ""
     due_s: float | None = None
+
+    @cached_property
+    def urgency(self) -> Urgency:
+        """Where it stands in the order of waiting work."""
+        return urgency(self.arrival_s, self.traffic_class, is_late=self.is_late, due_s=self.due_s)
 
 
 BackgroundRequest = WaitingRequest | Prefill
@@ -237,6 +251,19 @@ class Work:
     arrivals_per_s: float = 0.0
     answer_s: float = 0.0
     carried: Carried = field(default_factory=Carried)
+
+    @cached_property
+    def cost(self) -> Coefficients:
+        """What steps with prefill cost."""
+        return self.step_time.mixed
+
+    @cached_property
+    def base_s(self) -> float:
+        """Length of a step with prefill before any of it."""
+        cost = self.cost
+        return (
+            cost.step_s + cost.decode_s * self.decodes + cost.context_token_s * self.decode_context
+        )
 
 
 @dataclass(frozen=True)

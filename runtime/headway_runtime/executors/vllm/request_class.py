@@ -10,7 +10,7 @@ from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.executors.vllm.readiness import readiness
 from headway_runtime.executors.vllm.set_aside import SetAside
 from headway_runtime.policy import Policy, TrafficClass
-from headway_runtime.scheduling.order import MISFIT, urgency
+from headway_runtime.scheduling.urgency import MISFIT, urgency
 from headway_runtime.scheduling.view import Readiness, Urgency, WaitingRequest
 
 CLASS_KEY = "headway_class"

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from headway_runtime.executors.vllm.lanes import Lanes
 from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.scheduling.lazy import Lazy
-from headway_runtime.scheduling.order import BACKGROUND
 from headway_runtime.scheduling.plan import Placement, Turn
+from headway_runtime.scheduling.urgency import BACKGROUND
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
 MOVES_PER_STEP = 16
