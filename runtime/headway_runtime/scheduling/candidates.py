@@ -64,17 +64,13 @@ def candidates(
         looks: waiting requests to look at, for whom the batch has room.
         most_tokens: what a step has room for; more than that is not looked for.
     """
-    found = [
-        _candidate(each, each.computed_tokens, each.remaining_tokens, is_running=True)
-        for each in work.prefills
-    ]
+    found = [_running(each) for each in work.prefills] if work.prefills else []
     seen = _front(waiting, looks, most_tokens)
     if seen:
         seen += _background_head(waiting, len(seen))
     for each in seen:
         if each.prefill_tokens > 0 and not each.is_misfit:
-            request = replace(each, is_late=True) if each.request_id in late else each
-            found.append(_candidate(request, 0, each.prefill_tokens, is_running=False))
+            found.append(_waiting(replace(each, is_late=True) if each.request_id in late else each))
     if len(found) < 2:  # noqa: PLR2004 - nothing to sort, as in most steps
         return found
     # Those that run stay first among equals: they hold KV blocks.
@@ -95,33 +91,35 @@ def by_turns(found: list[Candidate], turns: Sequence[BackgroundRequest]) -> list
         for each in found
         if not each.is_background or (each.is_running and each.request.request_id not in names)
     ]
-    return ahead + [_in_turn(each) for each in turns if _in_turn(each).remaining_tokens > 0]
+    behind = [_in_turn(each) for each in turns]
+    return ahead + [each for each in behind if each.remaining_tokens > 0]
 
 
 def _in_turn(request: BackgroundRequest) -> Candidate:
-    if isinstance(request, Prefill):
-        computed, left = request.computed_tokens, request.remaining_tokens
-        return Candidate(request, computed, left, _IN_TURN, is_background=True, is_running=True)
-    left = request.prefill_tokens
-    return Candidate(request, 0, left, _IN_TURN, is_background=True, is_running=False)
+    found = _running(request) if isinstance(request, Prefill) else _waiting(request)
+    return found._replace(urgency=_IN_TURN, is_background=True)
 
 
-def _candidate(
-    request: Prefill | WaitingRequest, computed_tokens: int, tokens: int, *, is_running: bool
-) -> Candidate:
-    urgency = request.urgency
-    is_background = urgency[0] == BACKGROUND
-    return Candidate(request, computed_tokens, tokens, urgency, is_background, is_running)
+def _running(request: Prefill) -> Candidate:
+    computed, left, urgency = request.computed_tokens, request.remaining_tokens, request.urgency
+    return Candidate(request, computed, left, urgency, urgency[0] == BACKGROUND, is_running=True)
+
+
+def _waiting(request: WaitingRequest) -> Candidate:
+    left, urgency = request.prefill_tokens, request.urgency
+    return Candidate(request, 0, left, urgency, urgency[0] == BACKGROUND, is_running=False)
 
 
 def _front(waiting: Sequence[WaitingRequest], looks: int, most_tokens: int) -> list[WaitingRequest]:
     """Requests at the front with so many prompt tokens together."""
     found: list[WaitingRequest] = []
+    if most_tokens <= 0:
+        return found
     for each in islice(waiting, looks):
-        if most_tokens <= 0:
-            break
         found.append(each)
         most_tokens -= each.prefill_tokens
+        if most_tokens <= 0:
+            break
     return found
 
 

@@ -42,7 +42,9 @@ def may_wait(work: Work, found: Sequence[Candidate]) -> bool:
     urgent = [each for each in found if not each.is_background]
     if not urgent:
         return True
-    needed_s = sum([_prompt_seconds(work, each) for each in urgent])
+    cost, slower = work.cost, slowdown(work)
+    # Beside tokens that keep their pace.
+    needed_s = sum([slower * chunk_seconds(cost, *each[1:3]) for each in urgent])
     return work.free_s + TTFT_RESERVE * needed_s < urgent[0].urgency[1]
 
 
@@ -118,12 +120,6 @@ def _decode_only_seconds(work: Work) -> float:
     has_graph = work.decodes <= work.graph_tokens
     launch_s = work.decode_launch_s if has_graph else work.eager_launch_s
     return max(launch_s, work.step_time.seconds(shape))
-
-
-def _prompt_seconds(work: Work, each: Candidate) -> float:
-    """How long the rest of a prompt takes beside tokens that keep their pace."""
-    cost = work.cost
-    return slowdown(work) * chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
 
 
 def only_background(found: Sequence[Candidate]) -> bool:

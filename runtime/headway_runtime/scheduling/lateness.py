@@ -84,8 +84,10 @@ def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -
     first, whatever they take.
     """
     jobs = _jobs(work, waiting, tenants)
+    if not jobs:
+        return ()
     end_s = work.free_s + min([each.tpot_s for each in work.due], default=0.0)
-    if not jobs or end_s + sum([job.seconds for job in jobs]) <= min(jobs).deadline_s:
+    if end_s + sum([job.seconds for job in jobs]) <= min([job.deadline_s for job in jobs]):
         # Nobody would be late in whatever order.
         return ()
     jobs.sort()

@@ -7,7 +7,6 @@ work first where it has waited for its share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
@@ -156,24 +155,24 @@ def _dealt_in_order(
     chunks: dict[str, int] = {}
     left, admits, one_waits, overtakes = tokens, False, False, False
     before, background = work.carried, None
-    for each in order:
-        chunk = min(each.remaining_tokens, left)
+    for request, _, remaining, _, is_background, is_running in order:
+        chunk = min(left, remaining)
         left -= chunk
-        if each.is_background:
+        if is_background:
             background = (background or 0) + chunk
-        if each.is_running:
-            chunks[each.request.request_id] = chunk
+        if is_running:
+            chunks[request.request_id] = chunk
             overtakes |= one_waits
         else:
             one_waits = True
             admits |= chunk > 0
     if overtakes:
         reasons = (*reasons, Reason.URGENT_PREFILL_FIRST)
-    carried = replace(
-        before,
+    carried = Carried(
         background_credit_tokens=credit_tokens,
         steps_without_background=before.steps_without_background + 1 if background == 0 else 0,
         running_first_steps=max(0, before.running_first_steps - 1),
         decode_only_steps=before.decode_only_steps + 1 if order and not tokens else 0,
+        next_look_s=before.next_look_s,
     )
     return PrefillBudget(tokens, chunks, admits, None, reasons, carried)
