@@ -68,9 +68,11 @@ def candidates(
     seen = _front(waiting, looks, most_tokens)
     if seen:
         seen += _background_head(waiting, len(seen))
-    for each in seen:
-        if each.prefill_tokens > 0 and not each.is_misfit:
-            found.append(_waiting(replace(each, is_late=True) if each.request_id in late else each))
+    found += [
+        _waiting(replace(each, is_late=True) if each.request_id in late else each)
+        for each in seen
+        if each.prefill_tokens > 0 and not each.is_misfit
+    ]
     if len(found) < 2:  # noqa: PLR2004 - nothing to sort, as in most steps
         return found
     # Those that run stay first among equals: they hold KV blocks.

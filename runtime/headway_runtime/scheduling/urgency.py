@@ -1,4 +1,4 @@
-"""How urgent waiting work is: what can still keep its TTFT by that deadline, the rest by its own."""
+"""How urgent waiting work is: who can keep a TTFT by that deadline, the rest by its own."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from headway_runtime.policy import TrafficClass
+from headway_runtime.scheduling.once import Once
 from headway_runtime.scheduling.timing.step_time_model import Coefficients, StepTimeModel
 from headway_runtime.scheduling.urgency import MISFIT, urgency
 
@@ -68,7 +68,7 @@ class WaitingRequest:
     tenant: str = ""
     due_s: float | None = None
 
-    @cached_property
+    @Once
     def urgency(self) -> Urgency:
         """Where it stands in the order of waiting work."""
         if self.is_misfit:
@@ -119,7 +119,7 @@ class Prefill:
     tenant: str = ""
     due_s: float | None = None
 
-    @cached_property
+    @Once
     def urgency(self) -> Urgency:
         """Where it stands in the order of waiting work."""
         return urgency(self.arrival_s, self.traffic_class, is_late=self.is_late, due_s=self.due_s)
@@ -252,12 +252,12 @@ class Work:
     answer_s: float = 0.0
     carried: Carried = field(default_factory=Carried)
 
-    @cached_property
+    @Once
     def cost(self) -> Coefficients:
         """What steps with prefill cost."""
         return self.step_time.mixed
 
-    @cached_property
+    @Once
     def base_s(self) -> float:
         """Length of a step with prefill before any of it."""
         cost = self.cost
