@@ -93,7 +93,8 @@ def decodes_first(
     without a graph is worth it. Otherwise somebody has always just begun, who leaves no time for
     more than the largest graph in any step.
     """
-    if work.carried.decode_only_steps or not work.due or graph_tokens <= 0:
+    if not found or work.carried.decode_only_steps or not work.due or graph_tokens <= 0:
+        # Without candidates there may be others behind those that a step looks at.
         return False
     if work.program_decodes:
         # Steps beside those are no larger than the largest graph, now and next.

@@ -40,7 +40,7 @@ class _Job(NamedTuple):
     deadline_s: float
     seconds: float
     waiting_id: str
-    level: int = 0
+    level: int
 
 
 def next_look_s(work: Work, waiting: int, late: int, tenants: Tenants) -> float:
@@ -69,7 +69,7 @@ def late_requests(
         return _too_much(work, waiting, tenants)
     front = list(islice(waiting, LOOKS))
     lost = [
-        each.request_id for each in front if each.tenant in greedy and _deadline_s(each) is not None
+        each.request_id for each in front if each.tenant in greedy and each.deadline_s is not None
     ]
     others = [each for each in front if each.tenant not in greedy]
     return (*lost, *_too_much(work, others, tenants))[:LATE_A_STEP]
@@ -83,13 +83,20 @@ def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -
     time makes everybody a little late. Those of tenants that have had more than a share of late go
     first, whatever they take.
     """
-    jobs = _jobs(work, waiting, tenants)
-    if not jobs:
+    front = _with_deadline(waiting)
+    if not front:
         return ()
+    running = [each for each in work.prefills if each.deadline_s is not None]
+    deadlines_s = [each.deadline_s or 0.0 for each in front]
+    deadlines_s += [each.deadline_s or 0.0 for each in running]
+    took_s = _seconds(work, front, running)
     end_s = work.free_s + min([each.tpot_s for each in work.due], default=0.0)
-    if end_s + sum([job.seconds for job in jobs]) <= min([job.deadline_s for job in jobs]):
+    if end_s + sum(took_s) <= min(deadlines_s):
         # Nobody would be late in whatever order.
         return ()
+    ids = [*[each.request_id for each in front], *[""] * len(running)]
+    levels = [*[tenants.levels.get(each.tenant, 0) for each in front], *[0] * len(running)]
+    jobs = [_Job(*each) for each in zip(deadlines_s, took_s, ids, levels, strict=True)]
     jobs.sort()
     taken: list[tuple[int, float, str]] = []
     late: list[str] = []
@@ -104,31 +111,23 @@ def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -
     return tuple(late[:LATE_A_STEP])
 
 
-def _jobs(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> list[_Job]:
-    """Prompts with a TTFT to keep; none if none of them waits, since only those are given up."""
-    if not waiting or _deadline_s(waiting[0]) is None:
-        return []
-    cost, slower = work.cost, slowdown(work)
-    jobs = []
-    for request in islice(waiting, LOOKS):
-        deadline_s = _deadline_s(request)
-        if deadline_s is None:
-            # The queue is in order: nobody behind it has a TTFT to keep.
+def _with_deadline(waiting: Sequence[WaitingRequest]) -> list[WaitingRequest]:
+    """Requests at the front with a TTFT to keep: none behind them has one, as they are in order."""
+    found: list[WaitingRequest] = []
+    for each in islice(waiting, LOOKS):
+        if each.deadline_s is None:
             break
-        took_s = slower * chunk_seconds(cost, 0, request.prefill_tokens)
-        level = tenants.levels.get(request.tenant, 0)
-        jobs.append(_Job(deadline_s, took_s, request.request_id, level))
-    for running in work.prefills:
-        deadline_s = _deadline_s(running)
-        if deadline_s is not None:
-            took_s = chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
-            jobs.append(_Job(deadline_s, slower * took_s, ""))
-    return jobs
+        found.append(each)
+    return found
 
 
-def _deadline_s(request: Prefill | WaitingRequest) -> float | None:
-    """When its first token was promised; None if it has no TTFT to keep."""
-    promised = request.traffic_class
-    if promised is None or promised.ttft_ms is None or request.is_late:
-        return None
-    return request.arrival_s + promised.ttft_ms / 1000
+def _seconds(
+    work: Work, front: Sequence[WaitingRequest], running: Sequence[Prefill]
+) -> list[float]:
+    """What each of their prompts takes."""
+    cost, slower = work.cost, slowdown(work)
+    seconds = [chunk_seconds(cost, 0, each.prefill_tokens) for each in front]
+    seconds += [
+        chunk_seconds(cost, each.computed_tokens, each.remaining_tokens) for each in running
+    ]
+    return [slower * each for each in seconds]

@@ -47,3 +47,12 @@ def urgency(
 def is_background(promised: TrafficClass | None, *, is_late: bool) -> bool:
     """Whether a request has no TTFT to keep."""
     return is_late or promised is None or promised.ttft_ms is None
+
+
+def ttft_deadline_s(
+    arrival_s: float, traffic_class: TrafficClass | None, *, is_late: bool
+) -> float | None:
+    """When a request's first token was promised; None if it has no TTFT to keep."""
+    if traffic_class is None or traffic_class.ttft_ms is None or is_late:
+        return None
+    return arrival_s + traffic_class.ttft_ms / 1000

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.once import Once
 from headway_runtime.scheduling.timing.step_time_model import Coefficients, StepTimeModel
-from headway_runtime.scheduling.urgency import MISFIT, urgency
+from headway_runtime.scheduling.urgency import MISFIT, ttft_deadline_s, urgency
 
 Urgency = tuple[int, float]
 """Sort key of a waiting request; smaller runs earlier. See :func:`urgency.urgency`."""
@@ -75,6 +75,11 @@ class WaitingRequest:
             return MISFIT
         return urgency(self.arrival_s, self.traffic_class, is_late=self.is_late, due_s=self.due_s)
 
+    @Once
+    def deadline_s(self) -> float | None:
+        """When its first token was promised; None if it has no TTFT to keep."""
+        return ttft_deadline_s(self.arrival_s, self.traffic_class, is_late=self.is_late)
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -123,6 +128,11 @@ class Prefill:
     def urgency(self) -> Urgency:
         """Where it stands in the order of waiting work."""
         return urgency(self.arrival_s, self.traffic_class, is_late=self.is_late, due_s=self.due_s)
+
+    @Once
+    def deadline_s(self) -> float | None:
+        """When its first token was promised; None if it has no TTFT to keep."""
+        return ttft_deadline_s(self.arrival_s, self.traffic_class, is_late=self.is_late)
 
 
 BackgroundRequest = WaitingRequest | Prefill
