@@ -40,7 +40,7 @@ STANDARD = "standard"
 CAPACITY = "capacity"
 CAPACITY_ARM = "stock-8192-fcfs"
 _CAPACITY_LOAD = 1.5
-_CAPACITY_S = 24
+_CAPACITY_S = 60
 """Some lives of a request under overload, so that ramp and end weigh little."""
 
 

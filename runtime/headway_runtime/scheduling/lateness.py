@@ -1,7 +1,8 @@
-"""Which waiting requests lose their TTFT, so that those that can keep it do not wait behind them.
+"""Which requests lose their TTFT, so that those that can keep it do not wait behind them.
 
 Those that cannot keep it any more, and those of tenants that have had more than their share while
-others wait.
+others wait. Also one whose prompt is being computed: a prompt of 30,000 tokens that will be half a
+second late is no reason to make forty short ones late.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import NamedTuple
 
 from headway_runtime.scheduling.tenants.fairness import over_share
 from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds, slowdown
-from headway_runtime.scheduling.view import NO_TENANTS, Prefill, Tenants, WaitingRequest, Work
+from headway_runtime.scheduling.view import (
+    NO_TENANTS,
+    Prefill,
+    Tenants,
+    WaitingRequest,
+    Work,
+)
 
 LOOKS = 64
 """Most waiting requests that are looked at in a step."""
@@ -32,15 +39,35 @@ class _Job(NamedTuple):
 
     Attributes:
         deadline_s: when its first token was promised.
-        seconds: what it takes.
-        waiting_id: id of the request if it waits; empty if it runs.
+        seconds: what is left of it takes so long.
+        request_id: whose it is; empty if it is not to be given up.
+        runs: it is being computed.
         level: how far its tenant is above its share.
     """
 
     deadline_s: float
     seconds: float
-    waiting_id: str
+    request_id: str
+    runs: bool
     level: int
+
+
+_Prompt = WaitingRequest | Prefill
+
+
+class Late(NamedTuple):
+    """Requests whose TTFT is given up.
+
+    Attributes:
+        waiting: ids of those that wait.
+        running: ids of those whose prompts are being computed.
+    """
+
+    waiting: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+
+
+NOBODY_LATE = Late()
 
 
 def next_look_s(work: Work, waiting: int, late: int, tenants: Tenants) -> float:
@@ -59,8 +86,8 @@ def next_look_s(work: Work, waiting: int, late: int, tenants: Tenants) -> float:
 
 def late_requests(
     work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants = NO_TENANTS
-) -> tuple[str, ...]:
-    """Ids of waiting requests to give up the TTFT of.
+) -> Late:
+    """Requests to give up the TTFT of.
 
     So many of them that the others keep theirs, and all of a tenant that is over its share.
     """
@@ -72,11 +99,12 @@ def late_requests(
         each.request_id for each in front if each.tenant in greedy and each.deadline_s is not None
     ]
     others = [each for each in front if each.tenant not in greedy]
-    return (*lost, *_too_much(work, others, tenants))[:LATE_A_STEP]
+    too_much = _too_much(work, others, tenants)
+    return too_much._replace(waiting=(*lost, *too_much.waiting)[:LATE_A_STEP])
 
 
-def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> tuple[str, ...]:
-    """Ids of waiting requests that are too much, so that as many as possible are in time.
+def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> Late:
+    """Requests that are too much, so that as many as possible are in time.
 
     Moore and Hodgson's rule: go through the prompts by deadline; whenever one would be late, give
     up the one that takes longest of all so far. With everybody kept in line instead, more work than
@@ -84,31 +112,44 @@ def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -
     first, whatever they take.
     """
     front = _with_deadline(waiting)
-    if not front:
-        return ()
+    if not front and len(work.prefills) < 2:  # noqa: PLR2004 - one runs alone
+        # There is nobody to give way to.
+        return NOBODY_LATE
     running = [each for each in work.prefills if each.deadline_s is not None]
-    deadlines_s = [each.deadline_s or 0.0 for each in front]
-    deadlines_s += [each.deadline_s or 0.0 for each in running]
     took_s = _seconds(work, front, running)
     end_s = work.free_s + min([each.tpot_s for each in work.due], default=0.0)
-    if end_s + sum(took_s) <= min(deadlines_s):
+    to_keep_s = [each.deadline_s or 0.0 for each in front]
+    to_keep_s += [each.deadline_s or 0.0 for each in running if not each.has_answered]
+    if not to_keep_s or end_s + sum(took_s) <= min(to_keep_s):
         # Nobody would be late in whatever order.
-        return ()
-    ids = [*[each.request_id for each in front], *[""] * len(running)]
-    levels = [*[tenants.levels.get(each.tenant, 0) for each in front], *[0] * len(running)]
-    jobs = [_Job(*each) for each in zip(deadlines_s, took_s, ids, levels, strict=True)]
+        return NOBODY_LATE
+    prompts: list[_Prompt] = [*front, *running]
+    jobs = [_job(each, each_s, tenants) for each, each_s in zip(prompts, took_s, strict=True)]
     jobs.sort()
-    taken: list[tuple[int, float, str]] = []
-    late: list[str] = []
+    taken: list[tuple[int, float, str, bool]] = []
+    late: list[tuple[str, bool]] = []
     for job in jobs:
         end_s += job.seconds
-        if job.waiting_id:
-            heappush(taken, (-job.level, -job.seconds, job.waiting_id))
-        if end_s > job.deadline_s and taken:
-            _, seconds, given_up = heappop(taken)
+        if not job.request_id:
+            continue
+        heappush(taken, (-job.level, -job.seconds, job.request_id, job.runs))
+        if end_s > job.deadline_s:
+            _, seconds, given_up, runs = heappop(taken)
             end_s += seconds
-            late.append(given_up)
-    return tuple(late[:LATE_A_STEP])
+            late.append((given_up, runs))
+    del late[LATE_A_STEP:]
+    return Late(
+        tuple([name for name, runs in late if not runs]),
+        tuple([name for name, runs in late if runs]),
+    )
+
+
+def _job(request: _Prompt, took_s: float, tenants: Tenants) -> _Job:
+    runs = isinstance(request, Prefill)
+    # What is computed once more after the first token came has no TTFT to lose any more.
+    name = "" if isinstance(request, Prefill) and request.has_answered else request.request_id
+    level = tenants.levels.get(request.tenant, 0)
+    return _Job(request.deadline_s or 0.0, took_s, name, runs, level)
 
 
 def _with_deadline(waiting: Sequence[WaitingRequest]) -> list[WaitingRequest]:

@@ -71,12 +71,15 @@ class StepPlan:
             with requests that may run.
         chunks: most tokens of a running request whose prompt is being computed, by request id; 0
             leaves it out of the step. Those that are not in it get what the budget leaves them.
+        prompt_tokens: that the token budget has room for; None where nothing was decided about
+            prompts.
         admits: waiting requests were given prompt tokens.
         first: id of a waiting request that goes in front of all others in this step.
         in_turn: ids of waiting requests without a TTFT that go before all others of their kind, in
             this order.
         late: ids of waiting requests that cannot keep their TTFT any more: they give way to those
             that can.
+        late_prefills: ids of running requests whose prompts are not computed, likewise.
         background_last: running requests that were promised neither TTFT nor TPOT go behind all
             others in the batch, from whose end an engine preempts.
         carried: for the next step; None leaves it as it is.
@@ -87,10 +90,12 @@ class StepPlan:
     reasons: tuple[Reason, ...] = ()
     turns: tuple[Turn, ...] = ()
     chunks: Mapping[str, int] = field(default_factory=dict)
+    prompt_tokens: int | None = None
     admits: bool = False
     first: str | None = None
     in_turn: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
+    late_prefills: tuple[str, ...] = ()
     background_last: bool = False
     carried: Carried | None = None
 

@@ -132,6 +132,7 @@ class SimulatedExecutor:
         self._waiting.settle(plan.placements)
         self._waiting.take_turns(plan.turns)
         self._waiting.give_way(plan.late)
+        self._batch.give_up(plan.late_prefills)
         self._waiting.in_turn(plan.in_turn)
         self._waiting.first = plan.first
         self._limits = plan.limits
@@ -147,6 +148,13 @@ class SimulatedExecutor:
     def pass_over(self) -> None:
         """The step was planned but the engine decides it alone."""
         self._waiting.settle(())
+
+    def limit_prompts(self, prompt_tokens: int) -> Limits:
+        """Leave one step to the engine, with so many tokens beside those of decodes."""
+        decode_tokens = len(self._batch.running)
+        budget = min(self._ceilings.token_budget, decode_tokens + prompt_tokens)
+        self._limits = Limits(budget, self._ceilings.max_batch_size)
+        return self._limits
 
     def restore(self) -> None:
         """Take back every limit."""

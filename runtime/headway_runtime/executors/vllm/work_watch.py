@@ -125,6 +125,13 @@ class WorkWatch:
             self._requests[request.request_id] = known
         self._prefills[request.request_id] = known
 
+    def give_up(self, request_ids: Iterable[str]) -> None:
+        """Of these, whose prompts are being computed, the TTFT is given up."""
+        for name in request_ids:
+            known = self._prefills.get(name)
+            if known is not None:
+                known.is_late = True
+
     def background_last(self, running: list[Any]) -> None:
         """Put requests that were promised neither TTFT nor TPOT behind all others."""
         running.sort(key=self._is_background)
@@ -266,12 +273,14 @@ def _prefill(name: str, known: _Request) -> Prefill:
     request, before = known.request, known.seen
     computed = request.num_computed_tokens
     remaining = request.num_tokens - computed
+    has_answered = request.num_output_tokens > 0
     if (
         before is not None
         and before.computed_tokens == computed
         and before.remaining_tokens == remaining
         and before.is_late is known.is_late
         and before.traffic_class is known.traffic_class
+        and before.has_answered == has_answered
     ):
         return before
     known.seen = found = Prefill(
@@ -283,5 +292,6 @@ def _prefill(name: str, known: _Request) -> Prefill:
         is_late=known.is_late,
         tenant=known.standing.tenant,
         due_s=known.standing.due_s(known.traffic_class),
+        has_answered=has_answered,
     )
     return found

@@ -230,7 +230,8 @@ def _solved(matrix: npt.NDArray[np.float64], target: _Vector, least: _Vector) ->
     Parts that are too low are set to it and the others solved for again: decodes and the tokens
     before them grow together, so that what one lost the other would have too much.
     """
-    theta = np.linalg.solve(matrix, target)
+    theta = least.copy()
+    theta[:] = np.linalg.solve(matrix, target)
     low = below = theta < least
     while below.any():
         rest = ~low
