@@ -37,7 +37,7 @@ _PROMPT_TOKENS = (16, 48)
 _OUTPUT_TOKENS = (60, 200)
 _LOAD_90_S = 40
 _LOAD_90_CAPACITY_TOKENS_PER_S = 42_000
-"""So that some 120 requests run."""
+"""A little more than such an engine keeps up with, so that a queue builds up meanwhile."""
 _H200 = GpuStepTime(decode_launch_s=0.0032, graph_launch_s=0.0124, eager_launch_s=0.038)
 
 
