@@ -11,9 +11,9 @@ from contextlib import contextmanager
 def no_collection() -> Iterator[None]:
     """Let no collection begin meanwhile; one that is due begins right after.
 
-    A plan makes many small objects in a row, so that most collections of an engine would begin in
-    one and look at all that vLLM has made: 1 to 4 ms in a plan that takes 0.3 by itself, which
-    would then be too late for its step.
+    A plan makes many small objects in a row, so that collections often begin in one. They look at
+    what vLLM has made as well and took up to 4 ms in plans that take 0.3 by themselves, which were
+    then too late for their steps.
     """
     if not gc.isenabled():
         # Whoever has switched it off switches it on.
