@@ -84,7 +84,7 @@ report-gpu: environment ## RESULTS="results.tar.gz ..." into docs/results/gpu.js
 	@$(PYTHON) -m headway_runtime.bench.report $(RESULTS) --json docs/results/gpu.json
 
 .PHONY: bench-planner
-bench-planner: environment ## what planning costs beside a real vLLM scheduler, into docs/results/planner.json (1 minute)
+bench-planner: environment ## what planning costs beside a real vLLM scheduler, into docs/results/planner.json (2 minutes)
 	@$(PYTHON) -m tests.scale.planner docs/results/planner.json
 
 TRACES ?= $(HOME)/traces

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import Limits, StepView, TokenDue, WaitingRequest, Work
 
@@ -43,7 +42,7 @@ def view(in_hand: Work, waiting: Any = (), front: Any = (), **fields: Any) -> St
         CEILINGS,
         CEILINGS,
         running=in_hand.decodes + len(in_hand.prefills),
-        settled=[urgency_of(each) for each in front],
+        settled=[each.urgency for each in front],
         unsettled=tuple(waiting),
         front=tuple(front),
         work=in_hand,

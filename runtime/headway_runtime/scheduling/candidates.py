@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from headway_runtime.scheduling.lateness import Late
-from headway_runtime.scheduling.order import BACKGROUND, urgency_of
+from headway_runtime.scheduling.urgency import BACKGROUND
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
     Prefill,
@@ -65,17 +65,15 @@ def candidates(
         looks: waiting requests to look at, for whom the batch has room.
         most_tokens: what a step has room for; more than that is not looked for.
     """
-    found = [
-        _candidate(each, each.computed_tokens, each.remaining_tokens, is_running=True)
-        for each in _given_up(work.prefills, late.running)
-    ]
+    found = [_running(each) for each in _given_up(work.prefills, late.running)]
     seen = _front(waiting, looks, most_tokens)
     if seen:
         seen += _background_head(waiting, len(seen))
-    for each in seen:
-        if each.prefill_tokens > 0 and not each.is_misfit:
-            request = replace(each, is_late=True) if each.request_id in late.waiting else each
-            found.append(_candidate(request, 0, each.prefill_tokens, is_running=False))
+    found += [
+        _waiting(replace(each, is_late=True) if each.request_id in late.waiting else each)
+        for each in seen
+        if each.prefill_tokens > 0 and not each.is_misfit
+    ]
     if len(found) < 2:  # noqa: PLR2004 - nothing to sort, as in most steps
         return found
     # Those that run stay first among equals: they hold KV blocks.
@@ -102,38 +100,40 @@ def by_turns(found: list[Candidate], turns: Sequence[BackgroundRequest]) -> list
         for each in found
         if not each.is_background or (each.is_running and each.request.request_id not in names)
     ]
-    return ahead + [_in_turn(each) for each in turns if _in_turn(each).remaining_tokens > 0]
+    behind = [_in_turn(each) for each in turns]
+    return ahead + [each for each in behind if each.remaining_tokens > 0]
 
 
 def _in_turn(request: BackgroundRequest) -> Candidate:
-    if isinstance(request, Prefill):
-        computed, left = request.computed_tokens, request.remaining_tokens
-        return Candidate(request, computed, left, _IN_TURN, is_background=True, is_running=True)
-    left = request.prefill_tokens
-    return Candidate(request, 0, left, _IN_TURN, is_background=True, is_running=False)
+    found = _running(request) if isinstance(request, Prefill) else _waiting(request)
+    return found._replace(urgency=_IN_TURN, is_background=True)
 
 
-def _candidate(
-    request: Prefill | WaitingRequest, computed_tokens: int, tokens: int, *, is_running: bool
-) -> Candidate:
-    urgency = urgency_of(request)
-    is_background = urgency[0] == BACKGROUND
-    return Candidate(request, computed_tokens, tokens, urgency, is_background, is_running)
+def _running(request: Prefill) -> Candidate:
+    computed, left, urgency = request.computed_tokens, request.remaining_tokens, request.urgency
+    return Candidate(request, computed, left, urgency, urgency[0] == BACKGROUND, is_running=True)
+
+
+def _waiting(request: WaitingRequest) -> Candidate:
+    left, urgency = request.prefill_tokens, request.urgency
+    return Candidate(request, 0, left, urgency, urgency[0] == BACKGROUND, is_running=False)
 
 
 def _front(waiting: Sequence[WaitingRequest], looks: int, most_tokens: int) -> list[WaitingRequest]:
     """Requests at the front with so many prompt tokens together."""
     found: list[WaitingRequest] = []
+    if most_tokens <= 0:
+        return found
     for each in islice(waiting, looks):
-        if most_tokens <= 0:
-            break
         found.append(each)
         most_tokens -= each.prefill_tokens
+        if most_tokens <= 0:
+            break
     return found
 
 
 def _background_head(waiting: Sequence[WaitingRequest], first: int) -> list[WaitingRequest]:
     """The first request without a TTFT from there on; the queue is nearly in order."""
     places = range(first, len(waiting))
-    found = bisect_left(places, BACKGROUND, key=lambda place: urgency_of(waiting[place])[0])
+    found = bisect_left(places, BACKGROUND, key=lambda place: waiting[place].urgency[0])
     return [waiting[places[found]]] if found < len(places) else []

@@ -11,7 +11,6 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import HoldBack, LetIn, Stay, Turn
 from headway_runtime.scheduling.view import Lane, Readiness, Urgency, WaitingRequest
 
@@ -102,7 +101,7 @@ class _Walk:
                 self._hold_back(first, number)
                 return True
         lane = min(self._heads, key=lambda number: self._heads[number][0], default=None)
-        if first is not None and (lane is None or urgency_of(first) <= self._heads[lane][0]):
+        if first is not None and (lane is None or first.urgency <= self._heads[lane][0]):
             self._passed += 1
             self._take(first, Stay())
             return True
@@ -119,7 +118,7 @@ class _Walk:
         waiting, let_in = self._lanes[number].waiting, self._let_in[number]
         if self._room[number] > 0 and let_in < len(waiting):
             head = waiting[let_in]
-            self._heads[number] = (urgency_of(head), head)
+            self._heads[number] = (head.urgency, head)
         else:
             self._heads.pop(number, None)
 
@@ -132,7 +131,7 @@ class _Walk:
         self.turns.append(turn)
 
     def _hold_back(self, request: WaitingRequest, number: int) -> None:
-        key, held, let_in = urgency_of(request), self._held[number], self._let_in[number]
+        key, held, let_in = request.urgency, self._held[number], self._let_in[number]
         among_waiting = bisect_right(self._lanes[number].urgencies, key, lo=let_in) - let_in
         self.turns.append(HoldBack(number, among_waiting + bisect_right(held, key)))
         insort(held, key)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.timing.prefill_cost import (
-    base_seconds,
     chunk_seconds,
     chunk_tokens,
     launched_in_s,
@@ -43,7 +42,9 @@ def may_wait(work: Work, found: Sequence[Candidate]) -> bool:
     urgent = [each for each in found if not each.is_background]
     if not urgent:
         return True
-    needed_s = sum([_prompt_seconds(work, each) for each in urgent])
+    cost, slower = work.cost, slowdown(work)
+    # Beside tokens that keep their pace.
+    needed_s = sum([slower * chunk_seconds(cost, *each[1:3]) for each in urgent])
     return work.free_s + TTFT_RESERVE * needed_s < urgent[0].urgency[1]
 
 
@@ -69,11 +70,11 @@ def gathers(work: Work, found: Sequence[Candidate]) -> bool:
 
 def _lost_to_launch_s(work: Work, found: Sequence[Candidate]) -> float:
     """How much longer a step with these prompts takes to launch than to compute."""
-    cost = work.step_time.mixed
+    cost = work.cost
     prompts_s = sum([chunk_seconds(cost, *each[1:3]) for each in found])
     tokens = work.decodes + sum([each.remaining_tokens for each in found])
     launch_s = work.graph_launch_s if tokens <= work.graph_tokens else work.eager_launch_s
-    without_s = max(_decode_only_seconds(work), base_seconds(work))
+    without_s = max(_decode_only_seconds(work), work.base_s)
     return launch_s - without_s - prompts_s
 
 
@@ -92,19 +93,20 @@ def decodes_first(
     without a graph is worth it. Otherwise somebody has always just begun, who leaves no time for
     more than the largest graph in any step.
     """
-    if work.carried.decode_only_steps or not work.due or graph_tokens <= 0:
+    if not found or work.carried.decode_only_steps or not work.due or graph_tokens <= 0:
+        # Without candidates there may be others behind those that a step looks at.
         return False
     if work.program_decodes:
         # Steps beside those are no larger than the largest graph, now and next.
         return False
     decode_s = _decode_only_seconds(work)
-    base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
+    base_s, token_s = work.base_s, work.cost.prefill_token_s
     left_s = min([each.due_s + each.tpot_s for each in work.due]) - work.free_s - decode_s
     if work.tightest_ttft_s is not None:
         left_s = min(left_s, longest_step_s(work, work.tightest_ttft_s))
     if left_s < LAUNCH_RESERVE * work.eager_launch_s:
         return False
-    fitting = chunk_tokens(work.step_time.mixed, found[0].computed_tokens, left_s - base_s)
+    fitting = chunk_tokens(work.cost, found[0].computed_tokens, left_s - base_s)
     tokens = min(fitting, most_tokens, sum([each.remaining_tokens for each in found]))
     eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
     graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
@@ -119,12 +121,6 @@ def _decode_only_seconds(work: Work) -> float:
     has_graph = work.decodes <= work.graph_tokens
     launch_s = work.decode_launch_s if has_graph else work.eager_launch_s
     return max(launch_s, work.step_time.seconds(shape))
-
-
-def _prompt_seconds(work: Work, each: Candidate) -> float:
-    """How long the rest of a prompt takes beside tokens that keep their pace."""
-    cost = work.step_time.mixed
-    return slowdown(work) * chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
 
 
 def only_background(found: Sequence[Candidate]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from headway_runtime.scheduling.class_limits import Admission, decide_admission
 from headway_runtime.scheduling.lazy import merged
-from headway_runtime.scheduling.order import place, urgency_of
+from headway_runtime.scheduling.order import place
 from headway_runtime.scheduling.plan import Placement
 from headway_runtime.scheduling.view import Lane, StepView, WaitingRequest
 
@@ -85,5 +85,5 @@ def _with(lane: Lane, placed: Sequence[Placement], places: Places) -> Lane:
     return replace(
         lane,
         waiting=merged(lane.waiting, newcomers, positions),
-        urgencies=merged(lane.urgencies, [urgency_of(each) for each in newcomers], positions),
+        urgencies=merged(lane.urgencies, [each.urgency for each in newcomers], positions),
     )

@@ -14,7 +14,13 @@ from typing import NamedTuple
 
 from headway_runtime.scheduling.tenants.fairness import over_share
 from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds, slowdown
-from headway_runtime.scheduling.view import NO_TENANTS, Prefill, Tenants, WaitingRequest, Work
+from headway_runtime.scheduling.view import (
+    NO_TENANTS,
+    Prefill,
+    Tenants,
+    WaitingRequest,
+    Work,
+)
 
 LOOKS = 64
 """Most waiting requests that are looked at in a step."""
@@ -42,8 +48,11 @@ class _Job(NamedTuple):
     deadline_s: float
     seconds: float
     request_id: str
-    runs: bool = False
-    level: int = 0
+    runs: bool
+    level: int
+
+
+_Prompt = WaitingRequest | Prefill
 
 
 class Late(NamedTuple):
@@ -87,7 +96,7 @@ def late_requests(
         return _too_much(work, waiting, tenants)
     front = list(islice(waiting, LOOKS))
     lost = [
-        each.request_id for each in front if each.tenant in greedy and _deadline_s(each) is not None
+        each.request_id for each in front if each.tenant in greedy and each.deadline_s is not None
     ]
     others = [each for each in front if each.tenant not in greedy]
     too_much = _too_much(work, others, tenants)
@@ -102,12 +111,20 @@ def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -
     time makes everybody a little late. Those of tenants that have had more than a share of late go
     first, whatever they take.
     """
-    jobs = _jobs(work, waiting, tenants)
+    front = _with_deadline(waiting)
+    if not front and len(work.prefills) < 2:  # noqa: PLR2004 - one runs alone
+        # There is nobody to give way to.
+        return NOBODY_LATE
+    running = [each for each in work.prefills if each.deadline_s is not None]
+    took_s = _seconds(work, front, running)
     end_s = work.free_s + min([each.tpot_s for each in work.due], default=0.0)
-    deadlines_s = [job.deadline_s for job in jobs if job.request_id]
-    if not deadlines_s or end_s + sum([job.seconds for job in jobs]) <= min(deadlines_s):
+    to_keep_s = [each.deadline_s or 0.0 for each in front]
+    to_keep_s += [each.deadline_s or 0.0 for each in running if not each.has_answered]
+    if not to_keep_s or end_s + sum(took_s) <= min(to_keep_s):
         # Nobody would be late in whatever order.
         return NOBODY_LATE
+    prompts: list[_Prompt] = [*front, *running]
+    jobs = [_job(each, each_s, tenants) for each, each_s in zip(prompts, took_s, strict=True)]
     jobs.sort()
     taken: list[tuple[int, float, str, bool]] = []
     late: list[tuple[str, bool]] = []
@@ -127,36 +144,31 @@ def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -
     )
 
 
-def _jobs(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> list[_Job]:
-    """Prompts with a TTFT to keep; none if one runs alone, since there is nobody to give way to."""
-    somebody_waits = bool(waiting) and _deadline_s(waiting[0]) is not None
-    if not somebody_waits and len(work.prefills) < 2:  # noqa: PLR2004 - one runs alone
-        return []
-    cost, slower = work.step_time.mixed, slowdown(work)
-    jobs = []
-    for request in islice(waiting, LOOKS):
-        deadline_s = _deadline_s(request)
-        if deadline_s is None:
-            # The queue is in order: nobody behind it has a TTFT to keep.
+def _job(request: _Prompt, took_s: float, tenants: Tenants) -> _Job:
+    runs = isinstance(request, Prefill)
+    # What is computed once more after the first token came has no TTFT to lose any more.
+    name = "" if isinstance(request, Prefill) and request.has_answered else request.request_id
+    level = tenants.levels.get(request.tenant, 0)
+    return _Job(request.deadline_s or 0.0, took_s, name, runs, level)
+
+
+def _with_deadline(waiting: Sequence[WaitingRequest]) -> list[WaitingRequest]:
+    """Requests at the front with a TTFT to keep: none behind them has one, as they are in order."""
+    found: list[WaitingRequest] = []
+    for each in islice(waiting, LOOKS):
+        if each.deadline_s is None:
             break
-        took_s = slower * chunk_seconds(cost, 0, request.prefill_tokens)
-        level = tenants.levels.get(request.tenant, 0)
-        jobs.append(_Job(deadline_s, took_s, request.request_id, level=level))
-    for running in work.prefills:
-        deadline_s = _deadline_s(running)
-        if deadline_s is None:
-            continue
-        took_s = slower * chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
-        # What is computed once more after the first token came has no TTFT to lose any more.
-        name = "" if running.has_answered else running.request_id
-        level = tenants.levels.get(running.tenant, 0)
-        jobs.append(_Job(deadline_s, took_s, name, runs=True, level=level))
-    return jobs
+        found.append(each)
+    return found
 
 
-def _deadline_s(request: Prefill | WaitingRequest) -> float | None:
-    """When its first token was promised; None if it has no TTFT to keep."""
-    promised = request.traffic_class
-    if promised is None or promised.ttft_ms is None or request.is_late:
-        return None
-    return request.arrival_s + promised.ttft_ms / 1000
+def _seconds(
+    work: Work, front: Sequence[WaitingRequest], running: Sequence[Prefill]
+) -> list[float]:
+    """What each of their prompts takes."""
+    cost, slower = work.cost, slowdown(work)
+    seconds = [chunk_seconds(cost, 0, each.prefill_tokens) for each in front]
+    seconds += [
+        chunk_seconds(cost, each.computed_tokens, each.remaining_tokens) for each in running
+    ]
+    return [slower * each for each in seconds]

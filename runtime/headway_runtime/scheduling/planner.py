@@ -156,9 +156,12 @@ def _with_prefill(
     reserved = (Reason.RESERVED,) if batch < plan.limits.max_batch_size else ()
     yields = (Reason.BACKGROUND_LAST,) if kv_is_short(work) else ()
     budget = min(plan.limits.token_budget, max(1, decode_tokens + prefill.tokens))
-    return replace(
-        plan,
+    carried = prefill.carried
+    return StepPlan(
         limits=Limits(budget, batch),
+        placements=plan.placements,
+        reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields, *_shared(turns)),
+        turns=plan.turns,
         chunks=prefill.chunks,
         prompt_tokens=prefill.tokens,
         admits=prefill.admits,
@@ -167,8 +170,7 @@ def _with_prefill(
         late=late.waiting,
         late_prefills=late.running,
         background_last=bool(yields),
-        reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields, *_shared(turns)),
-        carried=replace(prefill.carried, next_look_s=look_s),
+        carried=carried if look_s == carried.next_look_s else replace(carried, next_look_s=look_s),
     )
 
 

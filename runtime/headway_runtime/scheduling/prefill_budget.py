@@ -7,7 +7,6 @@ work first where it has waited for its share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.decode_only import gathers, is_launched_late, may_wait
 from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.step_size import MOST_FLOOR_TOKENS, eager_is_faster, shaped
-from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.timing.slack import step_time_target
 from headway_runtime.scheduling.view import Carried, Work
 
@@ -58,7 +57,7 @@ def decide_prefill(
     if target_s is not None and is_launched_late(work, target_s) and may_wait(work, found):
         credit = work.carried.background_credit_tokens
         return _dealt_in_order(work, found, 0, (Reason.DECODE_ONLY,) if found else (), credit)
-    left_s = inf if target_s is None else target_s - base_seconds(work)
+    left_s = inf if target_s is None else target_s - work.base_s
     tokens = _fitting(work, found, left_s, most_tokens, more_wait=more_wait)
     if tokens is None and target_s is not None and found and gathers(work, found):
         credit = work.carried.background_credit_tokens
@@ -91,7 +90,7 @@ def _fitting(
     work: Work, found: Iterable[Candidate], left_s: float, most_tokens: int, *, more_wait: bool
 ) -> int | None:
     """Tokens that the time allows; None if all there are fit."""
-    cost, tokens = work.step_time.mixed, 0
+    cost, tokens = work.cost, 0
     for each in found:
         took_s = chunk_seconds(cost, each.computed_tokens, each.remaining_tokens)
         if took_s > left_s or each.remaining_tokens > most_tokens - tokens:
@@ -156,24 +155,24 @@ def _dealt_in_order(
     chunks: dict[str, int] = {}
     left, admits, one_waits, overtakes = tokens, False, False, False
     before, background = work.carried, None
-    for each in order:
-        chunk = min(each.remaining_tokens, left)
+    for request, _, remaining, _, is_background, is_running in order:
+        chunk = min(left, remaining)
         left -= chunk
-        if each.is_background:
+        if is_background:
             background = (background or 0) + chunk
-        if each.is_running:
-            chunks[each.request.request_id] = chunk
+        if is_running:
+            chunks[request.request_id] = chunk
             overtakes |= one_waits
         else:
             one_waits = True
             admits |= chunk > 0
     if overtakes:
         reasons = (*reasons, Reason.URGENT_PREFILL_FIRST)
-    carried = replace(
-        before,
+    carried = Carried(
         background_credit_tokens=credit_tokens,
         steps_without_background=before.steps_without_background + 1 if background == 0 else 0,
         running_first_steps=max(0, before.running_first_steps - 1),
         decode_only_steps=before.decode_only_steps + 1 if order and not tokens else 0,
+        next_look_s=before.next_look_s,
     )
     return PrefillBudget(tokens, chunks, admits, None, reasons, carried)

@@ -8,7 +8,6 @@ from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.decode_only import decodes_first, may_wait, only_background
 from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.timing.prefill_cost import (
-    base_seconds,
     chunk_tokens,
     launched_in_s,
 )
@@ -54,14 +53,14 @@ def shaped(
 
 def _hidden_tokens(work: Work, found: Sequence[Candidate]) -> int:
     """Tokens that are computed while the step is launched, and make it no longer."""
-    left_s = launched_in_s(work, work.graph_launch_s) - base_seconds(work)
+    left_s = launched_in_s(work, work.graph_launch_s) - work.base_s
     computed_tokens = found[0].computed_tokens if found else 0
-    return int(chunk_tokens(work.step_time.mixed, computed_tokens, left_s))
+    return int(chunk_tokens(work.cost, computed_tokens, left_s))
 
 
 def _floor_tokens(work: Work, found: Sequence[Candidate], most_tokens: int) -> int:
     computed_tokens = found[0].computed_tokens if found else 0
-    balanced = chunk_tokens(work.step_time.mixed, computed_tokens, base_seconds(work))
+    balanced = chunk_tokens(work.cost, computed_tokens, work.base_s)
     return min(most_tokens, max(LEAST_FLOOR_TOKENS, min(MOST_FLOOR_TOKENS, int(balanced))))
 
 
@@ -76,7 +75,7 @@ def eager_is_faster(work: Work, tokens: int, graph_tokens: int) -> bool:
 
     A step takes as long as its launch at least, so that one a little larger may take twice as long.
     """
-    base_s, token_s = base_seconds(work), work.step_time.mixed.prefill_token_s
+    base_s, token_s = work.base_s, work.cost.prefill_token_s
     eager_s = max(work.eager_launch_s, base_s + token_s * tokens)
     graph_s = max(work.graph_launch_s, base_s + token_s * graph_tokens)
     return tokens * graph_s > graph_tokens * eager_s

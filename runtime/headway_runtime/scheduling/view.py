@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
+from headway_runtime.scheduling.once import Once
+from headway_runtime.scheduling.timing.step_time_model import Coefficients, StepTimeModel
+from headway_runtime.scheduling.urgency import MISFIT, ttft_deadline_s, urgency
 
 Urgency = tuple[int, float]
-"""Sort key of a waiting request; smaller runs earlier. See :func:`order.urgency`."""
+"""Sort key of a waiting request; smaller runs earlier. See :func:`urgency.urgency`."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,18 @@ class WaitingRequest:
     tenant: str = ""
     due_s: float | None = None
 
+    @Once
+    def urgency(self) -> Urgency:
+        """Where it stands in the order of waiting work."""
+        if self.is_misfit:
+            return MISFIT
+        return urgency(self.arrival_s, self.traffic_class, is_late=self.is_late, due_s=self.due_s)
+
+    @Once
+    def deadline_s(self) -> float | None:
+        """When its first token was promised; None if it has no TTFT to keep."""
+        return ttft_deadline_s(self.arrival_s, self.traffic_class, is_late=self.is_late)
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -111,6 +125,16 @@ class Prefill:
     tenant: str = ""
     due_s: float | None = None
     has_answered: bool = False
+
+    @Once
+    def urgency(self) -> Urgency:
+        """Where it stands in the order of waiting work."""
+        return urgency(self.arrival_s, self.traffic_class, is_late=self.is_late, due_s=self.due_s)
+
+    @Once
+    def deadline_s(self) -> float | None:
+        """When its first token was promised; None if it has no TTFT to keep."""
+        return ttft_deadline_s(self.arrival_s, self.traffic_class, is_late=self.is_late)
 
 
 BackgroundRequest = WaitingRequest | Prefill
@@ -239,6 +263,19 @@ class Work:
     arrivals_per_s: float = 0.0
     answer_s: float = 0.0
     carried: Carried = field(default_factory=Carried)
+
+    @Once
+    def cost(self) -> Coefficients:
+        """What steps with prefill cost."""
+        return self.step_time.mixed
+
+    @Once
+    def base_s(self) -> float:
+        """Length of a step with prefill before any of it."""
+        cost = self.cost
+        return (
+            cost.step_s + cost.decode_s * self.decodes + cost.context_token_s * self.decode_context
+        )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from headway_runtime.executors.simulated.kv_blocks import KvBlocks
 from headway_runtime.executors.simulated.request import Arrival
 from headway_runtime.executors.simulated.step_time import GpuStepTime
 from headway_runtime.policy import Policy, Scope, Stamp
-from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError
 from headway_runtime.scheduling.reason import Reason
@@ -129,7 +128,9 @@ def some_views(draw: Any) -> StepView:
     fields = draw(some_fields)
     # Only who decodes has a token due.
     fields["due"] = fields["due"][: fields["decodes"]]
-    return view(waiting[settled:], sorted(waiting[:settled], key=urgency_of), **fields)
+    return view(
+        waiting[settled:], sorted(waiting[:settled], key=lambda each: each.urgency), **fields
+    )
 
 
 @pytest.mark.parametrize("arm", ALL)

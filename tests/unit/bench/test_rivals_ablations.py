@@ -18,7 +18,6 @@ from headway_runtime.scheduling import (
     reserve,
     step_size,
 )
-from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
 from headway_runtime.scheduling.reason import Reason
@@ -237,7 +236,7 @@ def test_a_part_that_is_no_more_is_not_overlooked() -> None:
 def test_the_settled_queue_stays_as_it_came_without_an_order() -> None:
     front = [batch("b", 300, NOW - 3)]
     seen = replace(
-        view([chat("c", 300)]), front=tuple(front), settled=[urgency_of(each) for each in front]
+        view([chat("c", 300)]), front=tuple(front), settled=[each.urgency for each in front]
     )
     assert [each.position for each in ours(seen).placements] == [0]
     assert not without("order", seen).placements

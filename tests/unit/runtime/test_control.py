@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,26 @@ def test_off_takes_effect_at_the_next_step_and_makes_no_plan(
     monkeypatch.setattr(bench.control, "planner", lambda *_: pytest.fail("planned"))
     assert bench.step().decision == Decision.OFF
     assert bench.seen[-1] == (2048, 64)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_no_garbage_is_collected_while_a_step_is_planned(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, *, is_on: bool
+) -> None:
+    bench.publish(1)
+    seen: list[bool] = []
+
+    def planner(*_: Any) -> Any:
+        seen.append(gc.isenabled())
+        raise ValueError
+
+    monkeypatch.setattr(bench.control, "planner", planner)
+    (gc.enable if is_on else gc.disable)()
+    try:
+        bench.step()
+        assert (seen, gc.isenabled()) == ([False], is_on)
+    finally:
+        gc.enable()
 
 
 def test_without_a_policy_the_engine_decides(bench: Any) -> None:

@@ -17,7 +17,6 @@ from headway_runtime.scheduling.class_limits import (
     decide_admission,
 )
 from headway_runtime.scheduling.lazy import Lazy
-from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import HoldBack, LetIn, Stay
 from headway_runtime.scheduling.planner import plan_step
 from headway_runtime.scheduling.reason import Reason
@@ -50,7 +49,7 @@ def kind_of(request: WaitingRequest) -> str:
 
 
 def urgencies(requests: list[WaitingRequest]) -> list[Urgency]:
-    return [urgency_of(each) for each in requests]
+    return [each.urgency for each in requests]
 
 
 @dataclass
@@ -250,11 +249,11 @@ def test_requests_run_in_order_of_urgency_as_far_as_limits_allow(
     for number, (kind, arrival_s) in enumerate(arrivals):
         engine.arrived.append(waiting(f"{kind}-{number}", kind, float(arrival_s)))
     expected, room = [], dict(limits)
-    for each in sorted(engine.arrived, key=urgency_of):
+    for each in sorted(engine.arrived, key=lambda each: each.urgency):
         if room.get(kind_of(each), 1) > 0:
-            expected.append(urgency_of(each))
+            expected.append(each.urgency)
             room[kind_of(each)] = room.get(kind_of(each), 99) - 1
-    assert [urgency_of(each) for each in engine.step(99)] == expected
+    assert [each.urgency for each in engine.step(99)] == expected
 
 
 @given(limits, st.lists(events, max_size=40))

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.order import overtakes, place, urgency
+from headway_runtime.scheduling.order import overtakes, place
 from headway_runtime.scheduling.plan import Placement
+from headway_runtime.scheduling.urgency import urgency
 from headway_runtime.scheduling.view import WaitingRequest
 from tests.unit.runtime.policies import traffic_classes
 

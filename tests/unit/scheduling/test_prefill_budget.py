@@ -286,6 +286,14 @@ def test_it_does_not_where_prompts_get_on_no_faster_by_that() -> None:
     assert not decodes_first(decodes=10, decode_context=5_000)
 
 
+def test_it_does_not_where_nobody_who_waits_may_start() -> None:
+    # Blocks are short, and more background work waits than a step looks at.
+    in_hand = work(**{**JUST_BEGUN, "kv_usage": 0.95})
+    found = plan(in_hand, [batch(f"b{number}") for number in range(100)])
+    assert Reason.DECODES_FIRST not in found.reasons
+    assert not found.admits
+
+
 @given(
     decodes=st.sampled_from((0, 1, 30, 128, 600)),
     prompts=st.lists(st.integers(1, 120), min_size=1, max_size=4),

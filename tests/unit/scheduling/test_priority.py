@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.policy import PriorityCoefficients
-from headway_runtime.scheduling.order import NO_DEADLINE_S
 from headway_runtime.scheduling.programs.priority import (
     FIRST,
     HORIZON_S,
@@ -21,6 +20,7 @@ from headway_runtime.scheduling.programs.priority import (
     progress,
     weighted_tokens,
 )
+from headway_runtime.scheduling.urgency import NO_DEADLINE_S
 
 shares = st.floats(0, 1)
 terms = st.builds(Terms, shares, shares, shares)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_runtime.policy import PriorityCoefficients
-from headway_runtime.scheduling.order import NO_DEADLINE_S
 from headway_runtime.scheduling.origin import Call
 from headway_runtime.scheduling.programs import programs as module
 from headway_runtime.scheduling.programs.priority import HORIZON_S
 from headway_runtime.scheduling.programs.programs import FIRST_CALL_S, MOST_PROGRAMS, Programs
+from headway_runtime.scheduling.urgency import NO_DEADLINE_S
 
 START_S = 1_000.0
 A_CALL = 4_000

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_tokens
+from headway_runtime.scheduling.timing.prefill_cost import chunk_tokens
 from headway_runtime.scheduling.timing.slack import step_time_target
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.view import TokenDue, Work
@@ -31,7 +31,7 @@ def test_arrivals_wait_for_no_step_longer_than_a_quarter_of_their_ttft() -> None
 
 def test_a_ttft_too_tight_for_any_step_does_not_stop_prefill() -> None:
     target_s = step_time_target(replace(WORK, tightest_ttft_s=0.001))
-    assert target_s == pytest.approx(2 * base_seconds(WORK))
+    assert target_s == pytest.approx(2 * WORK.base_s)
 
 
 def test_beside_decodes_of_programs_a_step_is_a_graph_long() -> None:
@@ -39,7 +39,7 @@ def test_beside_decodes_of_programs_a_step_is_a_graph_long() -> None:
     assert step_time_target(alone) is None
     target_s = step_time_target(replace(alone, program_decodes=1))
     assert target_s is not None
-    took_s = target_s - base_seconds(alone)
+    took_s = target_s - alone.base_s
     assert chunk_tokens(alone.step_time.mixed, 0, took_s) == pytest.approx(512 - 32)
     without = replace(alone, program_decodes=1, graph_tokens=0)
-    assert step_time_target(without) == pytest.approx(2 * base_seconds(without))
+    assert step_time_target(without) == pytest.approx(2 * without.base_s)

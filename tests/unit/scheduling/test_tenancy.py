@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway_runtime.policy import Policy, Scope, Stamp, Tenant, TrafficClass
-from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.tenants.rate import LEAST_SEEN_S, Rate
 from headway_runtime.scheduling.tenants.tenancy import Served, Tenancy
 from headway_runtime.scheduling.view import Readiness, WaitingRequest
@@ -29,7 +28,7 @@ def seen(known: WaitingRequest) -> WaitingRequest:
 
 def waits(tenancy: Tenancy[WaitingRequest], *requests: WaitingRequest) -> None:
     for each in requests:
-        tenancy.waits(each, urgency_of(each), each)
+        tenancy.waits(each, each.urgency, each)
 
 
 def background(tenancy: Tenancy[WaitingRequest]) -> dict[str, list[str]]:
@@ -106,7 +105,7 @@ def test_the_queues_hold_what_waits(
             waits(tenancy, model[name])
         assert sum(tenancy.waiting_by_class.values()) == len(model)
         assert set(tenancy.shares.waiting) == {each.tenant for each in model.values()}
-        without = {n for n, each in model.items() if urgency_of(each)[0] == 1}
+        without = {n for n, each in model.items() if each.urgency[0] == 1}
         assert {n for n in model if tenancy.request(n) is not None} == without
 
 

@@ -12,7 +12,7 @@ from headway_runtime.scheduling.order import overtakes
 from headway_runtime.scheduling.plan import Placement, StepPlan
 from headway_runtime.scheduling.planner import PlanOverdueError
 from headway_runtime.scheduling.reason import Reason
-from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_seconds, chunk_tokens
+from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.view import Limits, Prefill, StepView, WaitingRequest, Work
 
 LEAST_STEP_TOKENS = 128
@@ -136,7 +136,7 @@ def fitting_tokens(work: Work, prompts: Iterable[Prompt], step_s: float, most_to
         step_s: seconds that the step may take; infinite without a limit.
         most_tokens: that it has room for.
     """
-    tokens = _computed_in(work, prompts, step_s - base_seconds(work), most_tokens)
+    tokens = _computed_in(work, prompts, step_s - work.base_s, most_tokens)
     graph_room = work.graph_tokens - work.decodes
     if 0 < graph_room < tokens and step_s < work.eager_launch_s:
         return graph_room
@@ -145,7 +145,7 @@ def fitting_tokens(work: Work, prompts: Iterable[Prompt], step_s: float, most_to
 
 def _computed_in(work: Work, prompts: Iterable[Prompt], left_s: float, most_tokens: int) -> int:
     """Prompt tokens that the GPU computes in so many seconds."""
-    cost, tokens = work.step_time.mixed, 0
+    cost, tokens = work.cost, 0
     for each in prompts:
         fitting = min(chunk_tokens(cost, each.computed_tokens, left_s), most_tokens - tokens)
         if fitting < each.remaining_tokens:

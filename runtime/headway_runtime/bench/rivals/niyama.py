@@ -56,10 +56,10 @@ from headway_runtime.bench.rivals.dealing import (
     waiting_prompts,
 )
 from headway_runtime.scheduling.lazy import Remembered
-from headway_runtime.scheduling.order import NO_DEADLINE_S
 from headway_runtime.scheduling.plan import Placement, StepPlan
 from headway_runtime.scheduling.planner import Planner
-from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_tokens
+from headway_runtime.scheduling.timing.prefill_cost import chunk_tokens
+from headway_runtime.scheduling.urgency import NO_DEADLINE_S
 from headway_runtime.scheduling.view import Prefill, StepView, WaitingRequest, Work
 
 MOST_STEP_TOKENS = 2552
@@ -145,9 +145,9 @@ def _relegated(work: Work, queue: Iterable[WaitingRequest], room: Room) -> tuple
 
 def _seconds_per_token(work: Work) -> float:
     """How fast prefill goes on beside tokens that keep their pace."""
-    cost = work.step_time.mixed
+    cost = work.cost
     if not work.due:
         return cost.prefill_token_s
     step_s = min(each.tpot_s for each in work.due)
-    fitting = chunk_tokens(cost, 0, step_s - base_seconds(work))
+    fitting = chunk_tokens(cost, 0, step_s - work.base_s)
     return max(cost.prefill_token_s, step_s / max(LEAST_STEP_TOKENS, fitting))

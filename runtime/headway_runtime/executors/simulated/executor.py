@@ -16,13 +16,13 @@ from headway_runtime.executors.simulated.waiting_queue import WaitingQueue
 from headway_runtime.policy import Mode, Policy, TrafficClass
 from headway_runtime.scheduling.admission.refusal import Board
 from headway_runtime.scheduling.admission.waits import Queued, board
-from headway_runtime.scheduling.order import is_background, urgency_of
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.programs.priority import weighted_tokens
 from headway_runtime.scheduling.tenants.tenancy import Served
 from headway_runtime.scheduling.timing.pace import has_pace, tightest_ttft_s
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
 from headway_runtime.scheduling.timing.token_load import LoadRatios
+from headway_runtime.scheduling.urgency import is_background
 from headway_runtime.scheduling.view import Lane, Limits, StepView, Work
 
 
@@ -223,7 +223,7 @@ class SimulatedExecutor:
         if work is None or policy is None:
             return None
         queue = self._waiting
-        waiting = sorted((*queue.front, *queue.unsettled), key=urgency_of)
+        waiting = sorted((*queue.front, *queue.unsettled), key=lambda each: each.urgency)
         tenancy = queue.tenancy
         queued = Queued(
             waiting,

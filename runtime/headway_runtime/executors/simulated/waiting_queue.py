@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from headway_runtime.executors.simulated.request import Request
 from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.lazy import Lazy
-from headway_runtime.scheduling.order import urgency_of
 from headway_runtime.scheduling.plan import LetIn, Placement, Stay, Turn
 from headway_runtime.scheduling.programs.programs import Programs
 from headway_runtime.scheduling.standing import standing_of
@@ -57,7 +56,7 @@ class WaitingQueue:
     def settled(self) -> Sequence[Urgency]:
         """Urgencies of the front."""
         front = self._front
-        return Lazy(len(front), lambda index: urgency_of(self.seen(front[index])))
+        return Lazy(len(front), lambda index: self.seen(front[index]).urgency)
 
     @property
     def front(self) -> Sequence[WaitingRequest]:
@@ -201,7 +200,7 @@ class WaitingQueue:
 
     def _waits(self, request: Request) -> None:
         known = self.seen(request)
-        self.tenancy.waits(known, urgency_of(known), request)
+        self.tenancy.waits(known, known.urgency, request)
 
     def _view(self, part: deque[Request]) -> Sequence[WaitingRequest]:
         return Lazy(len(part), lambda index: self.seen(part[index]))

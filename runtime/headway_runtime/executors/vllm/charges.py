@@ -6,8 +6,8 @@ from typing import Any
 
 from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.order import is_background
 from headway_runtime.scheduling.tenants.tenancy import Served, Tenancy
+from headway_runtime.scheduling.urgency import is_background
 
 Payer = tuple[str, TrafficClass | None]
 """A tenant, and the class of what it is charged for."""

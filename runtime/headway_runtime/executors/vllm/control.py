@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from headway_runtime.exchange.policy_watch import PolicyWatch
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.interface import Executor
+from headway_runtime.executors.vllm.collector import no_collection
 from headway_runtime.executors.vllm.crash_watch import CrashWatch
 from headway_runtime.executors.vllm.journal import Journal
 from headway_runtime.executors.vllm.step_account import Decided, EngineLoad
@@ -169,7 +170,8 @@ class StepControl:
         decision, plan = Decision.STOCK, None
         self._follow(entered_ns)
         if self._executor is not None:
-            decision, plan = self._guarded(self._executor, entered_ns)
+            with no_collection():
+                decision, plan = self._guarded(self._executor, entered_ns)
         policy = self._watch.policy
         return Decided(
             decision=decision,

@@ -10,7 +10,7 @@ from headway_runtime.executors.vllm.origins import Origins
 from headway_runtime.executors.vllm.readiness import readiness
 from headway_runtime.executors.vllm.set_aside import SetAside
 from headway_runtime.policy import Policy, TrafficClass
-from headway_runtime.scheduling.order import MISFIT, urgency
+from headway_runtime.scheduling.urgency import MISFIT, urgency
 from headway_runtime.scheduling.view import Readiness, Urgency, WaitingRequest
 
 CLASS_KEY = "headway_class"
@@ -19,6 +19,8 @@ CLASS_KEY = "headway_class"
 _REMEMBERED = 65_536
 """Most requests whose place in the order is remembered: it is asked for a dozen times for each
 request that arrives."""
+
+_UNKNOWN: tuple[Any, WaitingRequest | None] = (None, None)
 
 
 class Classifier:
@@ -45,7 +47,7 @@ class Classifier:
         self._late = late
         self._misfits = misfits
         self._urgencies: dict[str, Urgency] = {}
-        self._waiting: dict[str, tuple[Any, WaitingRequest]] = {}
+        self._waiting: dict[str, tuple[Any, WaitingRequest | None]] = {}
         self._classes = {each.name: each for each in policy.classes}
         self._default = self._classes.get(policy.default_class or "")
 
@@ -83,6 +85,7 @@ class Classifier:
                 found = self._by_promise(request, name)
             except Exception as error:  # noqa: BLE001 - whatever it is, others are to be planned
                 self._set_aside.add(name, error)
+                self._waiting.pop(name, None)
                 found = self._set_aside.urgency(name)
         self._urgencies[name] = found
         return found
@@ -105,6 +108,13 @@ class Classifier:
         long as it waits, unless it becomes another part of its session.
         """
         name = request.request_id
+        status, known = self._waiting.get(name, _UNKNOWN)
+        if (
+            known is not None
+            and status is request.status
+            and known.arrival_s == request.arrival_time
+        ):
+            return known
         if name in self._set_aside:
             return self._set_aside.waiting(name)
         try:
@@ -115,14 +125,10 @@ class Classifier:
             return self._set_aside.waiting(name)
 
     def _seen(self, request: Any, name: str) -> WaitingRequest:
-        arrival_s = request.arrival_time
-        status, known = self._waiting.get(name, (None, None))
-        if known is not None and status is request.status and known.arrival_s == arrival_s:
-            return known
         standing, promised = self._origins.of(name), self.traffic_class(request)
         found = WaitingRequest(
             name,
-            arrival_s,
+            request.arrival_time,
             promised,
             readiness(request),
             request.num_tokens - request.num_computed_tokens,

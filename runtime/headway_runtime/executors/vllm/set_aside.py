@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from headway_runtime.scheduling.order import urgency
+from headway_runtime.scheduling.urgency import urgency
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
 _REMEMBERED = 4_096

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from headway_runtime.executors.vllm.lanes import Lanes
 from headway_runtime.executors.vllm.request_class import Classifier
 from headway_runtime.scheduling.lazy import Lazy
-from headway_runtime.scheduling.order import BACKGROUND
 from headway_runtime.scheduling.plan import Placement, Turn
+from headway_runtime.scheduling.urgency import BACKGROUND
 from headway_runtime.scheduling.view import Urgency, WaitingRequest
 
 MOVES_PER_STEP = 16
@@ -44,6 +45,18 @@ class QueueView(NamedTuple):
     unseen: int
     front: Sequence[WaitingRequest] = ()
     lanes: tuple[tuple[Sequence[WaitingRequest], Sequence[Urgency]], ...] = ()
+
+
+class _Requests(Lazy[WaitingRequest]):
+    """A stretch of the queue: mostly read from its front, which takes no look by index."""
+
+    def __init__(self, queue: deque[Any], classifier: Classifier, start: int, stop: int) -> None:
+        self._stretch = queue, start, stop
+        self._told = told = classifier.waiting
+        super().__init__(stop - start, lambda index: told(queue[start + index]))
+
+    def __iter__(self) -> Iterator[WaitingRequest]:
+        return map(self._told, islice(*self._stretch))
 
 
 class WaitingQueue:
@@ -98,7 +111,7 @@ class WaitingQueue:
             return Lazy(stop - start, lambda index: classifier.urgency(queue[start + index]))
 
         def requests(start: int, stop: int) -> Sequence[WaitingRequest]:
-            return Lazy(stop - start, lambda index: classifier.waiting(queue[start + index]))
+            return _Requests(queue, classifier, start, stop)
 
         front = self._lanes.front_length
         unseen = self._unsettled - len(unsettled)

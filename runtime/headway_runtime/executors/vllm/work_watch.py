@@ -30,6 +30,7 @@ class _Request:
         standing: whose it is, and when it is due.
         first_token_s: when its first token came, on the monotonic clock; None before.
         expected_s: when it was thought to come, while nobody has seen it.
+        seen: what the planner was told of it while it computed its prompt.
     """
 
     request: Any
@@ -38,6 +39,7 @@ class _Request:
     standing: Standing = NOBODYS
     first_token_s: float | None = None
     expected_s: float | None = None
+    seen: Prefill | None = None
 
     @property
     def payer(self) -> Payer:
@@ -267,15 +269,29 @@ def _pairs(request: Any, chunk: int) -> float:
 
 
 def _prefill(name: str, known: _Request) -> Prefill:
-    request = known.request
-    return Prefill(
+    """What the planner is told of it; the same as before where nothing has changed."""
+    request, before = known.request, known.seen
+    computed = request.num_computed_tokens
+    remaining = request.num_tokens - computed
+    has_answered = request.num_output_tokens > 0
+    if (
+        before is not None
+        and before.computed_tokens == computed
+        and before.remaining_tokens == remaining
+        and before.is_late is known.is_late
+        and before.traffic_class is known.traffic_class
+        and before.has_answered == has_answered
+    ):
+        return before
+    known.seen = found = Prefill(
         request_id=name,
-        computed_tokens=request.num_computed_tokens,
-        remaining_tokens=_remaining(request),
+        computed_tokens=computed,
+        remaining_tokens=remaining,
         arrival_s=request.arrival_time,
         traffic_class=known.traffic_class,
         is_late=known.is_late,
         tenant=known.standing.tenant,
         due_s=known.standing.due_s(known.traffic_class),
-        has_answered=request.num_output_tokens > 0,
+        has_answered=has_answered,
     )
+    return found

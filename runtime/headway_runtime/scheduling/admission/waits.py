@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.admission.refusal import Board, ClassWait
-from headway_runtime.scheduling.order import BACKGROUND, urgency_of
 from headway_runtime.scheduling.tenants.fairness import over_share
 from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds, slowdown
+from headway_runtime.scheduling.urgency import BACKGROUND
 from headway_runtime.scheduling.view import Prefill, Tenants, Urgency, WaitingRequest, Work
 
 LOOKS = 128
@@ -80,7 +80,7 @@ def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: 
         return free_s + max(prompts_s, slot_s(ahead))
 
     def waits(promised: TrafficClass) -> ClassWait:
-        newcomer = urgency_of(WaitingRequest("", work.now_s, promised))
+        newcomer = WaitingRequest("", work.now_s, promised).urgency
         is_background = newcomer[0] == BACKGROUND
         ahead = [each for each in jobs if each.urgency <= newcomer]
         light = [each for each in ahead if not each.is_heavy]
@@ -92,11 +92,11 @@ def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: 
 
     return Board(
         written_s=work.now_s,
-        prompt_token_s=slower * work.step_time.mixed.prefill_token_s,
+        prompt_token_s=slower * work.cost.prefill_token_s,
         classes={each.name: waits(each) for each in classes},
         heavy=frozenset(heavy),
         free_slots=max(0, queued.free_slots),
-        prompt_token_work_s=work.step_time.mixed.prefill_token_s,
+        prompt_token_work_s=work.cost.prefill_token_s,
         answer_work_s=work.answer_s,
     )
 
@@ -104,7 +104,7 @@ def board(work: Work, queued: Queued, classes: Iterable[TrafficClass], tenants: 
 def _jobs(
     work: Work, front: Iterable[WaitingRequest], heavy: frozenset[str], slower: float
 ) -> Iterable[_Job]:
-    cost = work.step_time.mixed
+    cost = work.cost
     for running in work.prefills:
         took_s = slower * chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
         yield _Job(
@@ -117,7 +117,7 @@ def _jobs(
     for waiting in islice(front, LOOKS):
         took_s = slower * chunk_seconds(cost, 0, waiting.prefill_tokens)
         yield _Job(
-            urgency_of(waiting),
+            waiting.urgency,
             took_s,
             waiting.prefill_tokens,
             is_heavy=waiting.tenant in heavy,
@@ -127,5 +127,5 @@ def _jobs(
 
 def _running_urgency(running: Prefill) -> Urgency:
     """Prompts without a TTFT that run are held back for those that have one."""
-    urgency = urgency_of(running)
+    urgency = running.urgency
     return urgency if urgency[0] < BACKGROUND else (BACKGROUND, 0.0)

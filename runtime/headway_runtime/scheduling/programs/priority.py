@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headway_runtime.policy import PriorityCoefficients
-from headway_runtime.scheduling.order import NO_DEADLINE_S
+from headway_runtime.scheduling.urgency import NO_DEADLINE_S
 
 HORIZON_S = 600.0
 """Work of priority 0 is due so long after work of priority 1 that came with it."""

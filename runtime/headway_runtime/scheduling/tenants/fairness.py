@@ -13,8 +13,8 @@ from heapq import heapify, heappop, heapreplace
 from math import inf
 from types import MappingProxyType
 
-from headway_runtime.scheduling.order import BACKGROUND, urgency_of
 from headway_runtime.scheduling.tenants.shares import charge
+from headway_runtime.scheduling.urgency import BACKGROUND
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
     Prefill,
@@ -88,14 +88,14 @@ def with_running(tenants: Sequence[TenantView], running: Sequence[Prefill]) -> l
     """The tenants with what they run of such work in its place: it can be held back, too."""
     of: dict[str, list[BackgroundRequest]] = {}
     for each in running:
-        if urgency_of(each)[0] == BACKGROUND:
+        if each.urgency[0] == BACKGROUND:
             of.setdefault(each.tenant, []).append(each)
     return [_with(each, of[each.name]) if each.name in of else each for each in tenants]
 
 
 def _with(tenant: TenantView, running: list[BackgroundRequest]) -> TenantView:
     # Those that run stay first among equals: they hold KV blocks.
-    both = sorted([*running, *tenant.background[:LOOKS]], key=urgency_of)
+    both = sorted([*running, *tenant.background[:LOOKS]], key=lambda each: each.urgency)
     return replace(tenant, background=both)
 
 

@@ -10,10 +10,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 from headway_runtime.policy import Policy, TrafficClass
 from headway_runtime.scheduling.lazy import Lazy
-from headway_runtime.scheduling.order import BACKGROUND
 from headway_runtime.scheduling.tenants.queues import TenantQueues
 from headway_runtime.scheduling.tenants.rate import Rate
 from headway_runtime.scheduling.tenants.shares import Shares, charge
+from headway_runtime.scheduling.urgency import BACKGROUND
 from headway_runtime.scheduling.view import (
     NO_TENANTS,
     Readiness,

@@ -10,12 +10,6 @@ from headway_runtime.scheduling.view import Work
 _LEAST_TOKENS_A_STEP = 64
 
 
-def base_seconds(work: Work) -> float:
-    """Length of a step with prefill before any of it."""
-    cost = work.step_time.mixed
-    return cost.step_s + cost.decode_s * work.decodes + cost.context_token_s * work.decode_context
-
-
 def chunk_seconds(cost: Coefficients, computed_tokens: int, tokens: float) -> float:
     """Time that a chunk of a prompt adds to a step.
 
@@ -46,9 +40,9 @@ def slowdown(work: Work) -> float:
     """How much slower prefill goes on than it could alone, beside tokens that keep their pace."""
     if not work.due:
         return 1.0
-    cost = work.step_time.mixed
+    cost = work.cost
     step_s: float = min([each.tpot_s for each in work.due])
-    tokens = max(_LEAST_TOKENS_A_STEP, chunk_tokens(cost, 0, step_s - base_seconds(work)))
+    tokens = max(_LEAST_TOKENS_A_STEP, chunk_tokens(cost, 0, step_s - work.base_s))
     return max(1.0, step_s / tokens / cost.prefill_token_s)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway_runtime.scheduling.timing.prefill_cost import base_seconds, chunk_seconds
+from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds
 from headway_runtime.scheduling.view import Work
 
 STEPS_IN_A_TTFT = 4
@@ -31,7 +31,7 @@ def step_time_target(work: Work) -> float | None:
 def longest_step_s(work: Work, ttft_s: float) -> float:
     """How long a step may be for the sake of requests that arrive, with this TTFT to keep."""
     # With less prefill than takes as long as the rest of it, a step is hardly shorter.
-    return max(2 * base_seconds(work), ttft_s / STEPS_IN_A_TTFT)
+    return max(2 * work.base_s, ttft_s / STEPS_IN_A_TTFT)
 
 
 def promised_step_s(step_s: float, tpot_s: float | None, ttft_s: float | None) -> float:
@@ -55,8 +55,8 @@ def _program_step_seconds(work: Work) -> float:
     everybody is admitted at once, and all are slow together; with less prefill than that a step
     is hardly shorter.
     """
-    base_s = base_seconds(work)
+    base_s = work.base_s
     if not work.graph_tokens:
         return 2 * base_s
     room = max(0, work.graph_tokens - work.decodes)
-    return base_s + chunk_seconds(work.step_time.mixed, 0, room)
+    return base_s + chunk_seconds(work.cost, 0, room)

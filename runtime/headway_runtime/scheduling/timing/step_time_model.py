@@ -230,16 +230,17 @@ def _solved(matrix: npt.NDArray[np.float64], target: _Vector, least: _Vector) ->
     Parts that are too low are set to it and the others solved for again: decodes and the tokens
     before them grow together, so that what one lost the other would have too much.
     """
-    low = np.zeros(len(least), dtype=np.bool_)
-    while True:
+    theta = least.copy()
+    theta[:] = np.linalg.solve(matrix, target)
+    low = below = theta < least
+    while below.any():
         rest = ~low
         theta = least.copy()
         owed = target[rest] - matrix[np.ix_(rest, low)] @ least[low]
         theta[rest] = np.linalg.solve(matrix[np.ix_(rest, rest)], owed)
         below = theta < least
-        if not below.any():
-            return theta
         low |= below
+    return theta
 
 
 def _coefficients(theta: _Vector) -> Coefficients:
