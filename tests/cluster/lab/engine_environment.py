@@ -3,7 +3,7 @@
 As an image it would be gigabytes to write, import and unpack; a hostPath mount costs nothing. It
 stands at `<cache>/engine-<hash>` and is mounted at /opt/engine. Scripts in its bin directory do not
 survive the two moves (their first line holds a path), so start programs by `python3 -m`. Its folder
-`vllm-cache` is for VLLM_CACHE_ROOT: with nothing there, a fifth of an engine's start is looking into
+`vllm-cache` is for VLLM_CACHE_ROOT: without it, a fifth of an engine's start goes to looking into
 the class of its model.
 """
 
