@@ -25,6 +25,7 @@ from headway_operator.api import KIND
 from headway_operator.decide import Plan, decide
 from headway_operator.environment import Environment
 from headway_operator.errors import told
+from headway_operator.memory.memory import Memory
 from headway_operator.metrics import (
     COLLECT_SECONDS,
     DEGRADATION,
@@ -35,20 +36,19 @@ from headway_operator.metrics import (
     show_gpus,
     show_rung,
 )
+from headway_operator.observe.activator_watch import ActivatorWatch
 from headway_operator.observe.clock_watch import ClockWatch
 from headway_operator.observe.cluster import Cluster
-from headway_operator.observe.demand_watch import DemandWatch
 from headway_operator.observe.engine_metrics.collector import Collector
 from headway_operator.observe.engine_metrics.prometheus import Prometheus
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.observer import Observer
 from headway_operator.observe.polling import Poller
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
-from headway_operator.observe.snapshot import OperatorFacts, Snapshot
+from headway_operator.observer import Observer
 from headway_operator.rounds import Rounds
+from headway_operator.snapshot import OperatorFacts, Snapshot
 from headway_operator.watching import Listener, watch_registry, watch_settings
 from headway_operator.work_queue import WorkQueue, backoff_seconds
 
@@ -78,7 +78,7 @@ class Operator:
         self.relist = Relist(self.cluster, everything, self.queue.add)
         self.sidecars = SidecarClient()
         self.leadership = Leadership(client, environment.namespace, identity, self.begin_term)
-        self.demand_watch = DemandWatch(self.memory.demands, self.queue.add, time.time)
+        self.activator_watch = ActivatorWatch(self.memory.activators, self.queue.add, time.time)
         self.poller = Poller(self.sidecars, self.memory.sidecars, self.queue.add)
         self.prometheus = connect_prometheus(environment)
         self.collector = Collector(self.prometheus, self.sidecars, time.time)
@@ -167,7 +167,7 @@ class Operator:
             self.watch_clock()
             LEADER.set(self.leadership.epoch is not None)
             SERVICES.set(len(self.cluster.services))
-            self.watch_demand()
+            self.watch_activators()
             self.show_gpus()
             if self.leadership.epoch is not None:
                 await asyncio.gather(
@@ -182,11 +182,11 @@ class Operator:
             if trouble not in ("", known):
                 logger.error("%s. The keys stay as they were", trouble)
 
-    def watch_demand(self) -> None:
+    def watch_activators(self) -> None:
         """Ask the activators there are, as long as this process leads."""
         activators = self.cluster.activators
         leads = self.leadership.epoch is not None
-        self.demand_watch.watch(
+        self.activator_watch.watch(
             (key, pod) for key, pods in (activators.items() if leads else ()) for pod in pods
         )
 
@@ -270,7 +270,7 @@ class Operator:
 
     def stop(self) -> None:
         """Stop acting and hand the Lease back."""
-        self.demand_watch.watch(())
+        self.activator_watch.watch(())
         for task in self.tasks:
             task.cancel()
 
@@ -292,7 +292,7 @@ class Operator:
                 liveness_endpoint=_LIVENESS_ENDPOINT,
             )
             self.stop()
-        await self.demand_watch.close()
+        await self.activator_watch.close()
         await self.sidecars.close()
         if self.prometheus is not None:
             await self.prometheus.close()

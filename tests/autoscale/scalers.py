@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 from headway_operator.decide.scaling import decide_scaling
+from headway_operator.memory.scaling import Scaling
 from headway_operator.observe.engine_metrics.sample import (
     HISTORY_SECONDS,
     ClassSample,
@@ -16,7 +17,6 @@ from headway_operator.observe.engine_metrics.sample import (
     Source,
 )
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.scaling import Scaling
 from headway_runtime.executors.simulated.report import ClassReport
 from tests.autoscale import hpa
 from tests.autoscale.cases import CLASS_NAME, Case

@@ -8,6 +8,7 @@ import pytest
 
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.vllm.adapter import Adapter
+from headway_runtime.policy import Mode
 from headway_runtime.scheduling import breaker
 from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
 from tests.contract.engines import policy
@@ -44,6 +45,21 @@ def test_a_late_plan_is_dropped_and_the_engine_decides(make: Any) -> None:
     assert engine.step().total_num_scheduled_tokens == BUDGET_TOKENS
     assert decisions(engine) == [Decision.LATE, Decision.ACT]
     assert engine.record.breaker_total == 0
+
+
+def test_a_step_without_a_plan_computes_no_more_prompt_tokens_than_those_before(make: Any) -> None:
+    engine = busy(make)
+    planned = [engine.step() for _ in range(3)]
+    assert {each.total_num_scheduled_tokens for each in planned} == {BUDGET_TOKENS}
+    running = len(engine.scheduler.running)
+    plan_with(engine, overdue)
+    for _ in range(breaker.FAILURES_TO_OPEN + 1):
+        tokens = engine.step().total_num_scheduled_tokens
+        assert BUDGET_TOKENS <= tokens <= running + BUDGET_TOKENS
+        running = len(engine.scheduler.running)
+    assert decisions(engine)[-2:] == [Decision.LATE, Decision.BREAKER]
+    engine.publish(policy(mode=Mode.OFF))
+    assert engine.step().total_num_scheduled_tokens == CEILING_TOKENS
 
 
 def test_planning_resumes_when_the_breaker_closes(

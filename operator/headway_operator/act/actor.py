@@ -11,10 +11,10 @@ from headway_operator.act.events import EventRecorder
 from headway_operator.act.push import PolicyPusher
 from headway_operator.act.status import StatusWriter
 from headway_operator.decide import Plan
+from headway_operator.memory.memory import Memory
 from headway_operator.metrics import RETUNES, show_rung
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 

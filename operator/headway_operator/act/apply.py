@@ -14,11 +14,11 @@ from headway_operator.act.lease import Leadership
 from headway_operator.decide import Application
 from headway_operator.decide.children import applied_hash
 from headway_operator.errors import told
+from headway_operator.memory.memory import Memory
+from headway_operator.memory.refusal import Refusal
 from headway_operator.metrics import WRITES
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.memory import Memory
 from headway_operator.observe.records import ServiceRecord
-from headway_operator.observe.snapshot import Refusal
 from headway_operator.observe.trimming import child_record
 
 _REFUSALS = frozenset({400, 403, 422})

@@ -9,7 +9,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from headway_operator.observe.snapshot import PublicKey
+from headway_operator.snapshot import PublicKey
 from headway_runtime.policy import Policy, SignedPolicy, encode
 
 CURRENT = "current.pem"

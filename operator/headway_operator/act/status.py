@@ -7,8 +7,8 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
 from headway_operator.act.cluster_client import ClusterClient
 from headway_operator.act.lease import Leadership
 from headway_operator.api import API_VERSION, KIND, InferenceServiceStatus
+from headway_operator.memory.memory import Memory
 from headway_operator.metrics import WRITES
-from headway_operator.observe.memory import Memory
 from headway_operator.observe.records import ServiceRecord
 from headway_operator.observe.trimming import service_record
 

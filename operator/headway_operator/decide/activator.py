@@ -9,7 +9,7 @@ from headway_operator.decide.pods import points_to, ready_pods
 from headway_operator.decide.scaling import UNATTENDED_SECONDS
 from headway_operator.decide.verdict import Verdict
 from headway_operator.observe.classify import worst_problem
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 _SILENT = (
     f"The operator cannot ask the activator's pods on port {POLICY_PORT}: check NetworkPolicies"

@@ -12,11 +12,12 @@ from headway_operator.decide.activator import activator_replicas
 from headway_operator.decide.ownership import lost_field
 from headway_operator.decide.plan import Application, Cause, slot_of_body
 from headway_operator.decide.router import router_replicas
+from headway_operator.memory.memo import Memo
+from headway_operator.memory.refusal import Refusal
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.memo import Memo
 from headway_operator.observe.records import ChildRecord
-from headway_operator.observe.snapshot import Refusal, Snapshot
 from headway_operator.render import Blueprint, render_children
+from headway_operator.snapshot import Snapshot
 
 
 def children_of(

@@ -34,11 +34,11 @@ from headway_operator.decide.router import decide_target, target_change
 from headway_operator.decide.scaling import claim_of, decide_scaling
 from headway_operator.decide.status import decide_status, verdicts
 from headway_operator.decide.tuning import decide_tuning
-from headway_operator.observe.claims import GpuClaim
+from headway_operator.memory.claims import GpuClaim
+from headway_operator.memory.tuning import Tuning
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.snapshot import Snapshot
-from headway_operator.observe.tuning import Tuning
 from headway_operator.render.deployment import template_hash
+from headway_operator.snapshot import Snapshot
 
 
 def decide(snapshot: Snapshot, now: Instant) -> Plan:

@@ -8,11 +8,13 @@ from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ENGINE
 from headway_operator.api.status import TakenStep
 from headway_operator.decide.scaling import Scaled
+from headway_operator.memory.published import PublishedPolicy
+from headway_operator.memory.refusal import Refusal
 from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.problems import Problem
 from headway_operator.observe.records import PodRecord, RolloutRecord
-from headway_operator.observe.snapshot import PublishedPolicy, Refusal, Snapshot
+from headway_operator.snapshot import Snapshot
 
 _ENDED = frozenset({"Failed", "Succeeded"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway_operator.decide.pods import has_no_node, ready_pods
 from headway_operator.observe.container_problems import container_problem
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 
 def makes_room(snapshot: Snapshot) -> bool:

@@ -6,7 +6,7 @@ from headway_operator.api import ConditionType
 from headway_operator.api.labels import child_name
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.verdict import Check, Verdict
-from headway_operator.observe.snapshot import Refusal
+from headway_operator.memory.refusal import Refusal
 
 _FORBIDDEN = 403
 

@@ -10,14 +10,14 @@ from typing import Any
 from headway_operator.api import InferenceServiceStatus
 from headway_operator.api.labels import slot_of
 from headway_operator.decide.retune import Change
-from headway_operator.observe.claims import GpuClaim
-from headway_operator.observe.idleness import Idleness
+from headway_operator.memory.claims import GpuClaim
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.published import PublishedPolicy
+from headway_operator.memory.scaling import Scaling
+from headway_operator.memory.shortage import ShortageWatch
+from headway_operator.memory.tuning import Tuning
 from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.scaling import Scaling
-from headway_operator.observe.shortage import ShortageWatch
-from headway_operator.observe.snapshot import PublishedPolicy
-from headway_operator.observe.tuning import Tuning
 
 
 class Cause(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 
 def ready_pods(pods: tuple[PodRecord, ...]) -> int:

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.decide.retune import limit_background
+from headway_operator.memory.published import PublishedPolicy
+from headway_operator.memory.tuning import OperatingPoint
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.snapshot import PublishedPolicy, Snapshot
-from headway_operator.observe.tuning import OperatingPoint
 from headway_operator.render.baseline import policy_from_spec
+from headway_operator.snapshot import Snapshot
 from headway_runtime.policy import Mode, Policy, Stamp
 
 ACKNOWLEDGED_WITHIN_SECONDS = 15

@@ -7,10 +7,10 @@ from headway_operator.decide.facts import Facts
 from headway_operator.decide.obstacles import FUNDAMENTAL
 from headway_operator.decide.policy import ACKNOWLEDGED_WITHIN_SECONDS, holds
 from headway_operator.decide.verdict import Verdict, first
+from headway_operator.memory.published import PublishedPolicy
 from headway_operator.observe.problems import shown
 from headway_operator.observe.records import PodRecord
 from headway_operator.observe.sidecars import Outcome, SidecarReport
-from headway_operator.observe.snapshot import PublishedPolicy
 from headway_runtime.policy import Stamp
 
 _PODS_NAMED = 3

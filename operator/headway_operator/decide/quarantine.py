@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from headway_operator.decide.plan import Notice
 from headway_operator.observe.quarantine import BadRequests
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 Told = Mapping[str, BadRequests]
 

@@ -9,7 +9,7 @@ from headway_operator.decide.facts import Facts
 from headway_operator.decide.pods import points_to, ready_pods
 from headway_operator.decide.verdict import Verdict
 from headway_operator.observe.classify import worst_problem
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 
 def decide_target(snapshot: Snapshot, spec: InferenceServiceSpec, *, leaving: bool = False) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.decide.retune import Bounds, ClassTargets, Retuned, clamp, retune
+from headway_operator.memory.tuning import OperatingPoint, Tuning
 from headway_operator.observe.sidecars import HeldPoint, SidecarReport
-from headway_operator.observe.snapshot import Snapshot
-from headway_operator.observe.tuning import OperatingPoint, Tuning
+from headway_operator.snapshot import Snapshot
 
 
 def decide_tuning(snapshot: Snapshot, spec: InferenceServiceSpec) -> Retuned | None:

@@ -1,1 +1,1 @@
-"""Reads: cluster objects and sidecars -> one immutable snapshot per service."""
+"""Reads the world: the cluster's objects, sidecars, activators, metrics and the clock."""

@@ -12,21 +12,19 @@ from typing import Any
 from headway_operator.api import API_VERSION, KIND, InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, APPLIED_HASH, ENGINES, ROUTER, child_name
 from headway_operator.observe.records import AppliedTemplate
-from headway_operator.observe.snapshot import PublicKey
 from headway_operator.render.activator import activator_deployment_spec, activator_template
 from headway_operator.render.baseline import baseline_policy
 from headway_operator.render.deployment import deployment_spec, pod_template
+from headway_operator.render.disruption_budgets import disruption_budget_spec
 from headway_operator.render.hashing import content_hash
 from headway_operator.render.names import object_labels
-from headway_operator.render.network import (
+from headway_operator.render.network_policies import (
     activator_network_policy_spec,
-    disruption_budget_spec,
-    engines_service_spec,
     network_policy_spec,
     router_network_policy_spec,
-    service_spec,
 )
 from headway_operator.render.router import router_deployment_spec, router_template
+from headway_operator.render.services import engines_service_spec, service_spec
 from headway_operator.render.takeover import (
     activator_inputs_hash,
     inputs_hash,
@@ -35,6 +33,7 @@ from headway_operator.render.takeover import (
     router_inputs_hash,
     template_annotations,
 )
+from headway_operator.snapshot import PublicKey
 from headway_runtime.policy import encode
 
 _API_VERSIONS = {

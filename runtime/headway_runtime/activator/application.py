@@ -26,8 +26,8 @@ def control_application(front: Front) -> web.Application:
         except ValueError:
             raise web.HTTPBadRequest(text="wait must be a number of seconds") from None
         if patience_s > 0:
-            await front.demand.changed_from(request.query.get("known", ""), patience_s)
-        return web.json_response(front.demand.document())
+            await front.in_flight.changed_from(request.query.get("known", ""), patience_s)
+        return web.json_response(front.in_flight.document())
 
     application = web.Application()
     application.router.add_get("/v1/demand", demand)

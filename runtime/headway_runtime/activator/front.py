@@ -10,8 +10,8 @@ import aiohttp
 from aiohttp import hdrs, web
 
 from headway_runtime.activator.answers import Answer, Refusal, at_once, lost, refused, wakes
-from headway_runtime.activator.demand import Demand
 from headway_runtime.activator.engines import Engines
+from headway_runtime.activator.in_flight import InFlightRequests
 from headway_runtime.activator.metrics import Metrics, Now
 from headway_runtime.activator.passing import (
     EngineLostError,
@@ -35,7 +35,7 @@ class Front:
         start_time: how long engines take to start.
         clock: in seconds, monotonic.
         engines: those that take requests.
-        demand: what the operator is told.
+        in_flight: what the operator is told.
         room: for requests that are held.
         metrics: of all this.
     """
@@ -46,17 +46,17 @@ class Front:
     start_time: StartTime
     clock: Callable[[], float]
     engines: Engines = field(default_factory=Engines)
-    demand: Demand = field(init=False)
+    in_flight: InFlightRequests = field(init=False)
     room: Room = field(init=False)
     metrics: Metrics = field(init=False)
 
     def __post_init__(self) -> None:
-        self.demand = Demand(self.clock)
+        self.in_flight = InFlightRequests(self.clock)
         self.room = Room(self.limits.requests, self.limits.body_bytes)
         self.metrics = Metrics(self._now)
 
     def _now(self) -> Now:
-        held, passing = self.demand.held, self.demand.passing
+        held, passing = self.in_flight.held, self.in_flight.passing
         return Now(held, self.room.body_bytes, passing, self.start_time.seconds)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -82,7 +82,7 @@ class Front:
         if not wakes(request.method, is_upgrade=is_upgrade):
             return self._refuse(request, Refusal.NOT_HELD, "no engine runs, and this starts none")
         self.start_time.begins(self.clock())
-        self.demand.asked()
+        self.in_flight.asked()
         if is_upgrade:
             return self._refuse(request, Refusal.NOT_HELD, "connections like this are not held")
         return await self._hold_or_refuse(request)
@@ -97,7 +97,7 @@ class Front:
             return self._refuse(request, Refusal.TOO_LATE, why)
 
     async def _pass_on(self, request: web.Request, engine: str) -> web.StreamResponse:
-        with self.demand.passing_on(looks=not wakes(request.method, is_upgrade=False)):
+        with self.in_flight.passing_on(looks=not wakes(request.method, is_upgrade=False)):
             body = request.content if request.body_exists else None
             upstream = await ask_engine(self.session, request, engine, body)
             return await self._relay(request, upstream)
@@ -113,12 +113,12 @@ class Front:
         with self.room.place() as place:
             async with asyncio.timeout(self.limits.hold_s) as bound:
                 until = bound.when()
-                with self.demand.holding():
+                with self.in_flight.holding():
                     await _read_body(request, place)
                     engine = await self.engines.wait()
             while True:
                 try:
-                    with self.demand.passing_on():
+                    with self.in_flight.passing_on():
                         body = bytes(place.body) if request.body_exists else None
                         waited = self.clock() - began
                         upstream = await ask_engine(self.session, request, engine, body)
@@ -128,7 +128,7 @@ class Front:
                 except EngineUnreachableError:
                     self.engines.failed(engine)
                 async with asyncio.timeout_at(until):
-                    with self.demand.holding():
+                    with self.in_flight.holding():
                         engine = await self.engines.wait()
 
     async def _relay(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headway_runtime.bench.classes.scenarios import CLASS_SCENARIOS
-from headway_runtime.bench.scenarios import SCENARIOS, Scenario
+from headway_runtime.bench.scenarios import CAPACITY_SCENARIOS, SCENARIOS, Scenario
 
-ALL: tuple[Scenario, ...] = (*SCENARIOS, *CLASS_SCENARIOS)
+ALL: tuple[Scenario, ...] = (*SCENARIOS, *CAPACITY_SCENARIOS, *CLASS_SCENARIOS)
 
 
 def named(names: Sequence[str]) -> list[Scenario]:

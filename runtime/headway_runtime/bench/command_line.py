@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway_runtime.bench import results
 from headway_runtime.bench.arms import Arm, parse, parse_all
 from headway_runtime.bench.catalogue import named
 from headway_runtime.bench.machine import machine
 from headway_runtime.bench.runs import Group, Run
 from headway_runtime.bench.scaled import Scale, scaled
-from headway_runtime.bench.scenarios import Offer, Scenario
+from headway_runtime.bench.scenarios import Offer, Scenario, measured_capacities
 from headway_runtime.bench.workload import Workload
 
 _OVERHEAD_S = 4.0
@@ -30,7 +31,7 @@ class Settings:
         groups: runs that are wanted.
         out: directory of results.
         until_s: monotonic time after which nothing runs any more.
-        capacity_tokens_per_s: by scenario; ``""`` for all others.
+        capacity_tokens_per_s: by scenario or mix; ``""`` for all others.
         traces: directory of the public traces.
         duration_s: arrival window instead of the scenarios' own.
         drain_s: time after the arrival window at which open requests are given up.
@@ -54,7 +55,8 @@ class Settings:
 
     def capacity(self, scenario: Scenario) -> float:
         """Capacity for this scenario, see :mod:`headway_runtime.bench.scenarios`."""
-        return self.capacity_tokens_per_s.get(scenario.name, self.capacity_tokens_per_s[""])
+        known = self.capacity_tokens_per_s
+        return known.get(scenario.name, known.get(scenario.mix, known[""]))
 
     def workload(self, run: Run) -> Workload:
         """The requests of a run; equal for all arms.
@@ -97,8 +99,9 @@ def read_settings(options: argparse.Namespace, begun_s: float) -> Settings:
     """Settings from the command line; the time left counts from ``begun_s``.
 
     Raises:
-        ValueError: a scenario or an arm is unknown, or the plan is none.
-        OSError: the plan cannot be read.
+        ValueError: a scenario or an arm is unknown, the plan is none, or capacities are those of
+            several models.
+        OSError, tarfile.TarError: the plan or results with capacities cannot be read.
     """
     groups = [
         Group(
@@ -113,7 +116,11 @@ def read_settings(options: argparse.Namespace, begun_s: float) -> Settings:
         groups=groups,
         out=options.out,
         until_s=begun_s + options.budget_s,
-        capacity_tokens_per_s={"": options.capacity_tokens_per_s, **dict(options.capacity)},
+        capacity_tokens_per_s={
+            "": options.capacity_tokens_per_s,
+            **measured_capacities(results.read(options.capacities)),
+            **dict(options.capacity),
+        },
         traces=options.traces,
         duration_s=options.duration_s,
         drain_s=options.drain_s,
@@ -158,6 +165,13 @@ def parser(program: str, description: str | None) -> argparse.ArgumentParser:
     add("--budget-s", type=float, default=540, help="stop cleanly after so long")
     add("--capacity-tokens-per-s", type=float, default=29_000, help="see scenarios.py")
     add("--capacity", nargs="+", type=_capacity, default=[], metavar="SCENARIO=TOKENS_PER_S")
+    add(
+        "--capacities",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="results of scenarios capacity-*, whose capacities are taken",
+    )
     add("--slower", type=float, default=1, help="objectives are so many times as long")
     add(
         "--shorter", type=float, default=1, help="so many times more requests, each so much shorter"

@@ -15,7 +15,10 @@ def conditions(results: Sequence[Result]) -> str:
     """The report's second paragraph."""
 
     def all_of(name: str) -> str:
-        return ", ".join(sorted({str(each[name]) for each in results if each.get(name)})) or "none"
+        return (
+            ", ".join(sorted({str(each[name]) for each in results if each.get(name) is not None}))
+            or "none"
+        )
 
     late = [
         each["name"]
@@ -25,7 +28,8 @@ def conditions(results: Sequence[Result]) -> str:
     lines = [
         (
             f"{len(results)} runs; vLLM {all_of('engine_version')}; GPU {all_of('gpu')}; "
-            f"models {all_of('shape')} (random weights); seeds {all_of('seed')}."
+            f"models {all_of('shape')} (random weights); seeds {all_of('seed')}; "
+            f"API servers of an engine {all_of('api_servers')}."
         ),
         (
             "Arms were served one after the other, with the same requests and an empty prefix "

@@ -64,12 +64,14 @@ class Bench:
         clients: the processes that load it.
         model: served model name.
         steps: its step log, None where it writes none.
+        api_servers: its processes that talk to clients.
     """
 
     engine: Engine
     clients: ClientPool
     model: str
     steps: Path | None = None
+    api_servers: int = 1
 
     def load(self, arm: Arm, workload: Workload, serial: int, give_up_s: float) -> Loaded:
         """Offer a workload to the engine under an arm.

@@ -49,6 +49,7 @@ def main(arguments: list[str]) -> int:
             clients,
             MODEL_NAME,
             options.state / STEP_LOG,
+            engine.api_servers,
         )
         try:
             left = _make(bench, runs, settings, options.warm_up_s)
@@ -89,6 +90,7 @@ def _make_one(bench: Bench, run: Run, workload: Workload, serial: int, settings:
         **result_of(run, workload, loaded),
         **settings.told(run.scenario),
         "kv_blocks": bench.engine.kv_blocks(),
+        "api_servers": bench.api_servers,
     }
     if give_up_s < wanted_s and was_cut(result):
         _say(f"{run.name}: out of time, not kept")

@@ -6,16 +6,19 @@ maximum::
     bound [requests/s] = capacity [tokens/s] / mean (prompt + output) tokens of a request
 
 The capacity is an input: total tokens/s (prompt and output) that stock vLLM with a large token
-budget reaches with this mix while it is offered more than that (``window_tokens_per_s`` at a load
-of 1.4), whatever becomes of objectives. A scenario's load is a share of this bound. Mixes differ in
-capacity, so that each is tried at the same share of its own.
+budget reaches with this mix while it is offered more than that, whatever becomes of objectives. The
+scenarios of family ``capacity`` measure it, see :func:`measured_capacities`. A scenario's load is a
+share of this bound. Mixes differ in capacity, so that each is tried at the same share of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 from headway_runtime.bench import mixes, traces
 from headway_runtime.bench.mixes import Mix
@@ -32,6 +35,13 @@ OFFLINE_REQUESTS = 600
 
 DECISIVE_LOAD = 0.9
 """Below, most settings keep most promises; above, backlogs grow."""
+
+STANDARD = "standard"
+CAPACITY = "capacity"
+CAPACITY_ARM = "stock-8192-fcfs"
+_CAPACITY_LOAD = 1.5
+_CAPACITY_S = 60
+"""Some lives of a request under overload, so that ramp and end weigh little."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,7 @@ class Scenario:
         duration_s: arrival window.
         source: its requests; or what makes them, of a load and an arrival window.
         kv_blocks: the engine must be started with so few KV blocks; None with all that fit.
+        mix: scenarios that offer the same tokens, whatever their objectives, have one capacity.
     """
 
     name: str
@@ -87,6 +98,7 @@ class Scenario:
     duration_s: float
     source: Mix | Trace | Maker
     kv_blocks: int | None = None
+    mix: str = STANDARD
 
     def workload(self, offer: Offer) -> Workload:
         """Its requests.
@@ -125,29 +137,69 @@ _AZURE_CODE = Trace("azure_llm_2023_code.csv", traces.read_azure)
 KV_PRESSURE_BLOCKS = 10_000
 """160,000 tokens at 16 a block: some 40 batch requests of the scenario."""
 
+_MIXES: tuple[tuple[str, Mix | Trace], ...] = (
+    ("prompts-short", mixes.short_prompts()),
+    ("prompts-long", mixes.long_prompts()),
+    ("batch-0", mixes.with_batch_share(0)),
+    ("batch-50", mixes.with_batch_share(0.5)),
+    ("batch-90", mixes.with_batch_share(0.9)),
+    ("prefixes", _MOONCAKE),
+    ("azure-chat", _AZURE_CHAT),
+    ("azure-code", _AZURE_CODE),
+)
+"""Each with a capacity of its own."""
+
 SCENARIOS: tuple[Scenario, ...] = (
-    Scenario("load-10", "standard", 0.1, 60, mixes.standard()),
-    Scenario("load-30", "standard", 0.3, 60, mixes.standard()),
-    Scenario("load-50", "standard", 0.5, 60, mixes.standard()),
-    Scenario("load-70", "standard", 0.7, 60, mixes.standard()),
-    Scenario("load-90", "standard", 0.9, 180, mixes.standard()),
+    Scenario("load-10", STANDARD, 0.1, 60, mixes.standard()),
+    Scenario("load-30", STANDARD, 0.3, 60, mixes.standard()),
+    Scenario("load-50", STANDARD, 0.5, 60, mixes.standard()),
+    Scenario("load-70", STANDARD, 0.7, 60, mixes.standard()),
+    Scenario("load-90", STANDARD, 0.9, 180, mixes.standard()),
     Scenario("burst-140", "burst", 1.4, 30, mixes.standard()),
-    *(
-        Scenario(name, name, DECISIVE_LOAD, 60, source)
-        for name, source in (
-            ("tpot-15", mixes.with_tpot(15)),
-            ("tpot-100", mixes.with_tpot(100)),
-            ("tpot-three", mixes.three_tpots()),
-            ("prompts-short", mixes.short_prompts()),
-            ("prompts-long", mixes.long_prompts()),
-            ("batch-0", mixes.with_batch_share(0)),
-            ("batch-50", mixes.with_batch_share(0.5)),
-            ("batch-90", mixes.with_batch_share(0.9)),
-            ("prefixes", _MOONCAKE),
-            ("azure-chat", _AZURE_CHAT),
-            ("azure-code", _AZURE_CODE),
-        )
+    Scenario("tpot-15", "tpot-15", DECISIVE_LOAD, 60, mixes.with_tpot(15)),
+    Scenario("tpot-100", "tpot-100", DECISIVE_LOAD, 60, mixes.with_tpot(100)),
+    Scenario("tpot-three", "tpot-three", DECISIVE_LOAD, 60, mixes.three_tpots()),
+    *(Scenario(name, name, DECISIVE_LOAD, 60, source, mix=name) for name, source in _MIXES),
+    Scenario(
+        *("kv-pressure", "kv-pressure", 1.4, 30, mixes.large_contexts(), KV_PRESSURE_BLOCKS),
+        mix="kv-pressure",
     ),
-    Scenario("kv-pressure", "kv-pressure", 1.4, 30, mixes.large_contexts(), KV_PRESSURE_BLOCKS),
     Scenario("offline", "offline", None, 0, mixes.without_objectives()),
 )
+
+
+def _measuring(mix: str, source: Mix | Trace, kv_blocks: int | None = None) -> Scenario:
+    name = f"{CAPACITY}-{mix}"
+    return Scenario(name, CAPACITY, _CAPACITY_LOAD, _CAPACITY_S, source, kv_blocks, mix)
+
+
+CAPACITY_SCENARIOS: tuple[Scenario, ...] = (
+    _measuring(STANDARD, mixes.standard()),
+    *(_measuring(name, source) for name, source in _MIXES),
+    _measuring("kv-pressure", mixes.large_contexts(), KV_PRESSURE_BLOCKS),
+)
+"""Each mix at more than an engine can do, of which a guess is enough."""
+
+
+def measured_capacities(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Capacities that runs of :data:`CAPACITY_SCENARIOS` have shown.
+
+    Args:
+        results: see :func:`headway_runtime.bench.measure.result_of`; other runs are passed over.
+
+    Returns:
+        Tokens/s by mix, ramp and end left out; the mean of several runs.
+
+    Raises:
+        ValueError: they were measured on several models.
+    """
+    measured = [
+        each for each in results if each["family"] == CAPACITY and each["arm"] == CAPACITY_ARM
+    ]
+    if len(shapes := sorted({each["shape"] for each in measured})) > 1:
+        raise ValueError(f"capacities of several models: {', '.join(shapes)}")
+    values: dict[str, list[float]] = defaultdict(list)
+    for each in measured:
+        mix = each["scenario"].removeprefix(f"{CAPACITY}-")
+        values[mix].append(each["summary"]["middle_tokens_per_s"])
+    return {mix: fmean(of_mix) for mix, of_mix in values.items()}

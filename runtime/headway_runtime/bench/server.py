@@ -37,6 +37,7 @@ class Server:
         shape: the model's shape.
         kv_blocks: KV blocks it was told to have; None leaves it to vLLM.
         queued: open requests from which on it refuses more; None refuses nobody.
+        api_servers: processes that talk to clients.
     """
 
     pid: int
@@ -44,6 +45,7 @@ class Server:
     shape: str
     kv_blocks: int | None = None
     queued: int | None = None
+    api_servers: int = 1
 
 
 def start(state: Path, wanted: Start) -> Server:
@@ -67,7 +69,9 @@ def start(state: Path, wanted: Start) -> Server:
             start_new_session=True,
         )
     url = f"http://127.0.0.1:{wanted.port}"
-    server = Server(process.pid, url, wanted.shape, wanted.kv_blocks, wanted.queued)
+    server = Server(
+        process.pid, url, wanted.shape, wanted.kv_blocks, wanted.queued, wanted.api_servers
+    )
     (state / STATE_FILE).write_text(json.dumps(asdict(server)), encoding="utf-8")
     return server
 

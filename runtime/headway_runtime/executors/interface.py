@@ -42,8 +42,16 @@ class Executor(Protocol):
         """The step was planned but the engine decides it alone: do not show the same work again."""
         ...
 
+    def limit_prompts(self, prompt_tokens: int) -> Limits:
+        """The engine decides one step alone, with so many tokens at most beside those of decodes.
+
+        Returns:
+            The limits that are in force.
+        """
+        ...
+
     def restore(self) -> None:
-        """Take back every limit that :meth:`apply` changed. Harmless without one."""
+        """Take back every limit that was changed for one step. Harmless without one."""
         ...
 
     def added(self, request: Any) -> None:

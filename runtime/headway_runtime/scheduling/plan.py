@@ -71,6 +71,8 @@ class StepPlan:
             with requests that may run.
         chunks: most tokens of a running request whose prompt is being computed, by request id; 0
             leaves it out of the step. Those that are not in it get what the budget leaves them.
+        prompt_tokens: that the token budget has room for; None where nothing was decided about
+            prompts.
         admits: waiting requests were given prompt tokens.
         first: id of a waiting request that goes in front of all others in this step.
         in_turn: ids of waiting requests without a TTFT that go before all others of their kind, in
@@ -87,6 +89,7 @@ class StepPlan:
     reasons: tuple[Reason, ...] = ()
     turns: tuple[Turn, ...] = ()
     chunks: Mapping[str, int] = field(default_factory=dict)
+    prompt_tokens: int | None = None
     admits: bool = False
     first: str | None = None
     in_turn: tuple[str, ...] = ()

@@ -160,6 +160,7 @@ def _with_prefill(
         plan,
         limits=Limits(budget, batch),
         chunks=prefill.chunks,
+        prompt_tokens=prefill.tokens,
         admits=prefill.admits,
         first=prefill.first,
         in_turn=() if turns is None else _waiting_background(found),

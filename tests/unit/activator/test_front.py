@@ -51,7 +51,7 @@ async def test_a_request_is_held_until_an_engine_takes_it(
     session: aiohttp.ClientSession, front: Activator, engine: Engine
 ) -> None:
     asked = asyncio.create_task(post(session, front.url + "/x%2Fy?a=%26&c", b"what"))
-    await becomes(lambda: front.front.demand.held == 1)
+    await becomes(lambda: front.front.in_flight.held == 1)
     assert not asked.done()
     front.engines(engine)
     status, headers, body = await asked
@@ -59,7 +59,7 @@ async def test_a_request_is_held_until_an_engine_takes_it(
     assert headers["X-Of-Engine"] == "yes"
     ((method, path, _, sent),) = engine.received
     assert (method, path, sent) == ("POST", "/x%2Fy?a=%26&c" + PATH, b"what")
-    assert front.front.demand.held == 0
+    assert front.front.in_flight.held == 0
     assert front.front.room.body_bytes == 0
     assert front.outcomes() == {"Passed": 1}
 
@@ -96,7 +96,7 @@ async def test_answers_are_streamed_as_they_come(
 ) -> None:
     engine.may_go_on.clear()
     asked = asyncio.create_task(session.post(front.url + PATH, data=b"a"))
-    await becomes(lambda: front.front.demand.held == 1)
+    await becomes(lambda: front.front.in_flight.held == 1)
     front.engines(engine)
     async with await asked as response:
         assert await response.content.readany() == b"0:a"
@@ -113,7 +113,7 @@ async def test_more_requests_than_may_be_held_are_told_when_to_come_again(
 ) -> None:
     async with activator(start_s=42.0) as front:
         held = [asyncio.create_task(post(session, front.url)) for _ in range(LIMITS.requests)]
-        await becomes(lambda: front.front.demand.held == LIMITS.requests)
+        await becomes(lambda: front.front.in_flight.held == LIMITS.requests)
         status, headers, body = await post(session, front.url)
         assert status == 503
         assert 40 <= int(headers["Retry-After"]) <= 42
@@ -142,7 +142,7 @@ async def test_a_request_is_held_no_longer_than_it_may_be(session: aiohttp.Clien
         status, headers, body = await post(session, front.url)
         assert (status, "Retry-After" in headers) == (503, True)
         assert error_of(body).startswith("EngineNotReady: no engine became ready in ")
-        assert (front.front.demand.held, front.front.room.requests) == (0, 0)
+        assert (front.front.in_flight.held, front.front.room.requests) == (0, 0)
 
 
 async def test_nothing_need_be_held_for_an_engine_to_be_asked_for(
@@ -203,10 +203,10 @@ async def test_a_client_that_leaves_gives_its_place_back(
     session: aiohttp.ClientSession, front: Activator
 ) -> None:
     asked = asyncio.create_task(post(session, front.url))
-    await becomes(lambda: front.front.demand.held == 1)
+    await becomes(lambda: front.front.in_flight.held == 1)
     asked.cancel()
     await becomes(lambda: front.front.room.requests == 0)
-    assert front.front.demand.held == 0
+    assert front.front.in_flight.held == 0
     assert front.front.room.body_bytes == 0
     assert front.outcomes() == {"GaveUp": 1}
     assert (await front.told(session))["secondsSinceAsked"] is not None
@@ -221,7 +221,7 @@ async def test_an_engine_hears_of_a_client_that_leaves(
     await response.content.readany()
     response.close()
     await asyncio.wait_for(engine.client_left.wait(), 30)
-    await becomes(lambda: front.front.demand.passing == 0)
+    await becomes(lambda: front.front.in_flight.passing == 0)
 
 
 async def test_an_engine_that_cannot_be_reached_is_left_out_and_the_request_waits_for_another(
@@ -229,7 +229,7 @@ async def test_an_engine_that_cannot_be_reached_is_left_out_and_the_request_wait
 ) -> None:
     front.front.engines.are(frozenset({unused_url()}))
     asked = asyncio.create_task(post(session, front.url, b"a"))
-    await becomes(lambda: front.front.demand.held == 1)
+    await becomes(lambda: front.front.in_flight.held == 1)
     front.front.engines.are(frozenset({unused_url()}))
     await becomes(lambda: front.front.engines.next() is None)
     front.engines(engine)
@@ -283,6 +283,6 @@ async def test_the_operator_is_answered_when_there_are_news(
     assert told["version"] != version
     assert told["secondsSinceAsked"] is not None
     asked.cancel()
-    await becomes(lambda: front.front.demand.held == 0)
+    await becomes(lambda: front.front.in_flight.held == 0)
     same = (await front.told(session))["version"]
     assert (await front.told(session, known="other", wait="30"))["version"] == same

@@ -11,14 +11,14 @@ from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ENGINE, INSTALL, PREFLIGHT, SIDECAR, TEMPLATE_LABEL
 from headway_operator.decide import Plan, decide
 from headway_operator.decide.plan import slot_of_body
+from headway_operator.memory.memory import ServiceMemory
+from headway_operator.memory.tuning import Tuning
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.memory import ServiceMemory
 from headway_operator.observe.records import PodRecord, ServiceRecord
 from headway_operator.observe.sidecars import SidecarReport
-from headway_operator.observe.snapshot import OperatorFacts, PublicKey, Snapshot
 from headway_operator.observe.trimming import child_record, pod_record, service_record
-from headway_operator.observe.tuning import Tuning
 from headway_operator.render import Blueprint, render_children
+from headway_operator.snapshot import OperatorFacts, PublicKey, Snapshot
 from headway_runtime.policy import Stamp
 
 NOW = Instant.at(1_800_000_000.0)
@@ -253,3 +253,10 @@ def condition(plan: Plan, kind: str) -> tuple[str, str, str]:
     """Status, reason and message of a condition."""
     found = next(each for each in plan.status.conditions if each.type == kind)
     return found.status, found.reason, found.message
+
+
+STALLING = pod(engine=waiting("InvalidImageName"))
+"""A pod that will never start."""
+
+CRASHING = pod(engine=ended("Error", 1))
+"""A pod whose engine ended once."""

@@ -19,8 +19,8 @@ from headway_operator.act.status import StatusWriter
 from headway_operator.api.degradation import Step
 from headway_operator.api.status import TakenStep
 from headway_operator.decide import Notice, decide
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.shortage import Shortage, ShortageWatch, Timing
+from headway_operator.memory.memory import Memory
+from headway_operator.memory.shortage import Shortage, ShortageWatch, Timing
 from headway_operator.observe.sidecar_client import SidecarClient
 from headway_operator.observe.sidecars import Outcome, SidecarReport, Sidecars
 from headway_runtime.policy import Policy, Scope, SignedPolicy, Stamp, decode

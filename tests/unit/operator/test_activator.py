@@ -25,15 +25,15 @@ from headway_operator.api.labels import (
 )
 from headway_operator.decide import decide
 from headway_operator.decide.router import decide_target
+from headway_operator.memory.memory import Memory
+from headway_operator.observe.activators import ActivatorReport
 from headway_operator.observe.cluster import Cluster
-from headway_operator.observe.demand import Demand
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.observer import Observer
 from headway_operator.observe.records import ServiceKey
-from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.trimming import child_record
+from headway_operator.observer import Observer
 from headway_operator.render.deployment import template_hash
+from headway_operator.snapshot import Snapshot
 from headway_runtime.activator.settings import Settings
 from tests.unit.operator.fakes import FakeCluster
 from tests.unit.operator.samples import (
@@ -248,7 +248,7 @@ def observing(server: FakeCluster, fields: dict[str, Any], *children: Any) -> Ob
         cluster.children.put(child.key, child)
     for component, each in ((ENGINES, ready_pod()), (ROUTER, ROUTER_POD), (ACTIVATOR, READY)):
         cluster.pods_of(component).put(DEMO, each)
-    memory.demands.told(READY.uid, Demand(3, 0, None))
+    memory.activators.told(READY.uid, ActivatorReport(3, 0, None))
     return Observer(cluster, server, memory, lambda _: ServiceMetrics())
 
 
@@ -263,7 +263,7 @@ async def test_it_is_told_apart_and_what_it_told_is_there() -> None:
     assert [each.name for each in found.pods] == ["demo-1"]
     assert [each.name for each in found.routers] == ["demo-router-1"]
     assert [each.name for each in found.activators] == ["demo-activator-1"]
-    assert found.demands == {READY.uid: Demand(3, 0, None)}
+    assert found.activator_reports == {READY.uid: ActivatorReport(3, 0, None)}
     assert found.activator_rollout is not None
     assert found.activator_rollout.wanted == 2
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from headway_operator.decide import decide
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.memory import Memory
+from headway_operator.memory.refusal import Refusal
+from headway_operator.memory.scaling import LoadPoint, Needed, Scaling
+from headway_operator.memory.shortage import Shortage, ShortageWatch, Timing
+from headway_operator.observe.activators import ActivatorReport
 from headway_operator.observe.clock_watch import TOLERATED_SECONDS, ClockWatch
-from headway_operator.observe.demand import Demand
-from headway_operator.observe.idleness import Idleness
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
-from headway_operator.observe.shortage import Shortage, ShortageWatch, Timing
-from headway_operator.observe.snapshot import Refusal
 from tests.unit.operator.samples import NOW, later, service, settled, snapshot
 
 
@@ -62,7 +62,7 @@ def test_what_was_timed_by_it_begins_anew_and_nothing_else_is_lost(by: float) ->
     known.refusals = {"Service": Refusal("Service", "a", 422, (), 1, now + 60)}
     known.published = settled(snapshot()).published
     assert known.published is not None
-    memory.demands.told("a", Demand(0, 0, now - 40))
+    memory.activators.told("a", ActivatorReport(0, 0, now - 40))
     memory.clock_was_set(by, now + by)
     assert known.scaling == Scaling(
         3, now + by, epoch, correction=1.5, removed_at=now + by, collection=12, claimed=4
@@ -70,7 +70,7 @@ def test_what_was_timed_by_it_begins_anew_and_nothing_else_is_lost(by: float) ->
     assert (known.idleness, known.shortages) == (None, None)
     assert known.refusals["Service"].retry_at == now + by
     assert known.published.since == now + by
-    assert memory.demands.of(["a"]) == {"a": Demand(0, 0, now + by - 40)}
+    assert memory.activators.of(["a"]) == {"a": ActivatorReport(0, 0, now + by - 40)}
 
 
 def test_a_policy_that_pods_hold_is_no_other_one_by_another_clock() -> None:

@@ -3,11 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.memory.claims import GpuClaim, GpuQuota
+from headway_operator.memory.memory import Memory
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.memory import Memory
-from headway_operator.observe.observer import Observer
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.polling import POLL_SECONDS, POLLS_A_TICK, Poller
 from headway_operator.observe.records import PodRecord, ServiceKey
@@ -21,6 +20,7 @@ from headway_operator.observe.sidecars import (
     parse_stamp,
 )
 from headway_operator.observe.trimming import child_record, service_record
+from headway_operator.observer import Observer
 from headway_runtime.policy import Stamp
 from tests.unit.operator.fakes import FakeCluster, FakeSidecar
 from tests.unit.operator.samples import (

@@ -10,7 +10,7 @@ import pytest
 from headway_operator.decide import Notice, decide
 from headway_operator.observe.quarantine import BadRequests, Quarantined, bad_requests
 from headway_operator.observe.sidecars import SidecarReport, Sidecars
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 from tests.unit.operator.samples import NOW, carried_out, ready_pod, settled, snapshot
 
 FIRST, SECOND = "aa" * 12, "bb" * 12

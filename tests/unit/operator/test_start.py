@@ -20,11 +20,11 @@ from headway_operator.act.lease import Leadership
 from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.decide import decide
 from headway_operator.environment import Environment, EnvironmentVariableError
-from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.memory.claims import GpuClaim, GpuQuota
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.tuning import OperatingPoint
 from headway_operator.observe.clock_watch import ClockWatch
-from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.records import PodRecord, ServiceKey
-from headway_operator.observe.tuning import OperatingPoint
 from headway_operator.operator import SILENT_LOOKS, Operator
 from headway_operator.watching import watch_settings
 from tests.unit.operator.fakes import FakeCluster, api_error
@@ -170,16 +170,16 @@ async def test_an_operator_that_does_not_lead_or_stops_asks_no_activator(
     before = asyncio.all_tasks()
     activator = replace(pod("demo-activator-1", ready=True), ip="192.0.2.1")
     operator.cluster.activators.put(ServiceKey("team", "demo"), activator)
-    operator.watch_demand()
+    operator.watch_activators()
     assert asyncio.all_tasks() == before
     operator.leadership._valid_until = math.inf
-    operator.watch_demand()
+    operator.watch_activators()
     (asking,) = asyncio.all_tasks() - before
     # kopf waits for tasks that were started while it ran.
     operator.stop()
     await asyncio.gather(asking, return_exceptions=True)
     assert asking.cancelled()
-    await operator.demand_watch.close()
+    await operator.activator_watch.close()
 
 
 async def test_a_clock_that_is_set_is_told_once_and_times_begin_anew(

@@ -12,12 +12,12 @@ from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import APPLIED_TEMPLATE, TEMPLATE_INPUTS, TEMPLATE_LABEL
 from headway_operator.decide import Plan, decide
 from headway_operator.decide.plan import Cause
-from headway_operator.observe.memo import Memo
+from headway_operator.memory.memo import Memo
 from headway_operator.observe.records import AppliedTemplate
-from headway_operator.observe.snapshot import Snapshot
 from headway_operator.observe.trimming import child_record
 from headway_operator.render import deployment as rendering
 from headway_operator.render.takeover import inputs_hash, kept_template
+from headway_operator.snapshot import Snapshot
 from tests.unit.operator.samples import (
     NOW,
     OPERATOR,

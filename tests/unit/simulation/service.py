@@ -15,6 +15,7 @@ from headway_operator.decide.retune import (
     limit_background,
     retune,
 )
+from headway_operator.memory.tuning import OperatingPoint, Tuning
 from headway_operator.observe.engine_metrics.sample import (
     HISTORY_SECONDS,
     ClassSample,
@@ -23,7 +24,6 @@ from headway_operator.observe.engine_metrics.sample import (
     ServiceMetrics,
     Source,
 )
-from headway_operator.observe.tuning import OperatingPoint, Tuning
 from headway_runtime.executors.simulated.engine import SimulatedEngine
 from headway_runtime.executors.simulated.kv_blocks import KvBlocks
 from headway_runtime.executors.simulated.report import Report

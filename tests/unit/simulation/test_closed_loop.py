@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headway_operator.decide.retune import What
-from headway_operator.observe.tuning import OperatingPoint
+from headway_operator.memory.tuning import OperatingPoint
 from headway_runtime.executors.simulated.step_time import StepTime
 from headway_runtime.executors.simulated.traffic import Traffic
 from headway_runtime.policy import TrafficClass

@@ -29,7 +29,7 @@ from headway_operator.decide.degradation.wording import told
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.plan import Notice
 from headway_operator.decide.retune.signals import Signals
-from headway_operator.observe.shortage import Shortage, ShortageWatch
+from headway_operator.memory.shortage import Shortage, ShortageWatch
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.degradation import LadderStep, Step
 from headway_operator.api.status import TakenStep
-from headway_operator.observe.shortage import Shortage
+from headway_operator.memory.shortage import Shortage
 from headway_operator.render.hashing import content_hash
 
 DEFAULT_LADDER = tuple(

@@ -10,8 +10,8 @@ from headway_operator.api.status import TakenStep
 from headway_operator.decide.degradation.ladder import RULES
 from headway_operator.decide.degradation.reading import is_complete, serving
 from headway_operator.decide.facts import Facts
+from headway_operator.memory.shortage import ShortageWatch
 from headway_operator.observe.instant import unix_of
-from headway_operator.observe.shortage import ShortageWatch
 
 CLEAR_SECONDS = 120
 """There has been enough for so long before a live step is taken back."""

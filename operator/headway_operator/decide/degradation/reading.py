@@ -10,10 +10,10 @@ from headway_operator.decide.degradation.ladder import RULES
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.retune.signals import Signals
 from headway_operator.decide.retune.situation import is_missed, kv_pressed, kv_room
+from headway_operator.memory.shortage import Shortage
 from headway_operator.observe.classify import sorted_by_name
 from headway_operator.observe.container_problems import container_problem, fails_repeatedly
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.shortage import Shortage
 
 RESTARTS = 2
 """So many restarts of one engine that ended for want of memory are no chance any more."""

@@ -15,7 +15,7 @@ from headway_operator.decide.degradation.reading import Reading, serving
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.retune.bounds import LEAST_BATCH, LEAST_TOKEN_BUDGET
 from headway_operator.decide.retune.signals import Signals
-from headway_operator.observe.shortage import Shortage
+from headway_operator.memory.shortage import Shortage
 
 MEMORY_PERCENTS = (80, 60, 40)
 """With less, a model that fits would hardly have room for requests."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from headway_operator.decide.degradation.reading import Reading, State
-from headway_operator.observe.shortage import Shortage, ShortageWatch, Timing
+from headway_operator.memory.shortage import Shortage, ShortageWatch, Timing
 
 
 def timed(watch: ShortageWatch, readings: Mapping[Shortage, Reading], now: float) -> ShortageWatch:

@@ -22,7 +22,7 @@ from headway_operator.decide.retune.situation import (
 )
 from headway_operator.decide.retune.steps import below_cap, next_value
 from headway_operator.decide.retune.targets import ClassTargets, is_background, is_mixed
-from headway_operator.observe.tuning import OperatingPoint, Streaks
+from headway_operator.memory.tuning import OperatingPoint, Streaks
 from headway_runtime.policy import TrafficClass
 
 FIRST = 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headway_operator.observe.tuning import OperatingPoint, Tuning
+from headway_operator.memory.tuning import OperatingPoint, Tuning
 
 LEAST_TOKEN_BUDGET = 64
 """A step costs milliseconds whatever it holds; with fewer tokens in it, prefill crawls."""

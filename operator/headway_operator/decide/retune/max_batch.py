@@ -28,7 +28,7 @@ from headway_operator.decide.retune.situation import (
 )
 from headway_operator.decide.retune.steps import below_cap, next_value
 from headway_operator.decide.retune.token_budget import TICKS_TO_LOWER
-from headway_operator.observe.tuning import OperatingPoint, Streaks
+from headway_operator.memory.tuning import OperatingPoint, Streaks
 
 MOST_DOWN = 0.75
 MOST_UP = 1.5

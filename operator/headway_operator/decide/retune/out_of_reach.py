@@ -8,7 +8,7 @@ from headway_operator.decide.retune.bounds import Bounds
 from headway_operator.decide.retune.change import Change, What
 from headway_operator.decide.retune.signals import Signals
 from headway_operator.decide.retune.situation import budget_missed, tpot_message
-from headway_operator.observe.tuning import OperatingPoint
+from headway_operator.memory.tuning import OperatingPoint
 
 TICKS_OUT_OF_REACH = 6
 """Half a minute, as long as a late token counts."""

@@ -22,8 +22,8 @@ from headway_operator.decide.retune.situation import counted, streak_after
 from headway_operator.decide.retune.targets import ClassTargets
 from headway_operator.decide.retune.theta import decide_theta
 from headway_operator.decide.retune.token_budget import decide_token_budget
+from headway_operator.memory.tuning import OperatingPoint, Tuning
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.tuning import OperatingPoint, Tuning
 
 
 @dataclass(frozen=True)

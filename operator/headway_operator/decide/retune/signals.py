@@ -16,11 +16,11 @@ from headway_operator.decide.retune.pace import (
     within,
 )
 from headway_operator.decide.retune.targets import ClassTargets
+from headway_operator.memory.tuning import OperatingPoint
 from headway_operator.observe.engine_metrics.sample import (
     EngineSample,
     ServiceMetrics,
 )
-from headway_operator.observe.tuning import OperatingPoint
 
 THRASHING = 5
 """Preemptions of each running request within a window, on average."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway_operator.decide.retune.bounds import Bounds
 from headway_operator.decide.retune.class_ratios import Worst
 from headway_operator.decide.retune.signals import Signals
-from headway_operator.observe.tuning import OperatingPoint, Streaks
+from headway_operator.memory.tuning import OperatingPoint, Streaks
 
 MISSED = 1.0
 ROOM = 0.9

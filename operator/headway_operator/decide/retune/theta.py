@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from headway_operator.decide.retune.change import Change, Reason, What
 from headway_operator.decide.retune.signals import Signals
-from headway_operator.observe.tuning import OperatingPoint
+from headway_operator.memory.tuning import OperatingPoint
 
 BASE_PPM = 200_000
 SENSITIVITY_PPM = 200_000

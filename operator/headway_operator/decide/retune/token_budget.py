@@ -25,7 +25,7 @@ from headway_operator.decide.retune.situation import (
     tpot_message,
 )
 from headway_operator.decide.retune.steps import below_cap, next_value
-from headway_operator.observe.tuning import OperatingPoint, Streaks
+from headway_operator.memory.tuning import OperatingPoint, Streaks
 
 MOST_DOWN = 0.75
 MOST_DOWN_FAR_OVER = 0.6

@@ -7,7 +7,7 @@ from headway_operator.decide.scaling.scaled import Scaled
 from headway_operator.decide.scaling.scaling import scale_by_load
 from headway_operator.decide.scaling.zero import asleep, awake, is_asleep
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 
 def decide_scaling(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:

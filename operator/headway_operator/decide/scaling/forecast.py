@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, linear_regression
 
-from headway_operator.observe.scaling import LoadPoint
+from headway_operator.memory.scaling import LoadPoint
 
 SEEN_SECONDS = 120.0
 """Growth is read off the last so many seconds."""

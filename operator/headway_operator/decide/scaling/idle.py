@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from headway_operator.api.labels import ENGINE
 from headway_operator.decide.pods import has_no_node, ready_pods
+from headway_operator.memory.idleness import Idleness
 from headway_operator.observe.classify import worst_problem
 from headway_operator.observe.engine_metrics.sample import EngineSample
-from headway_operator.observe.idleness import Idleness
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 _ENDED = frozenset({"Failed", "Succeeded"})
 
@@ -54,9 +54,11 @@ def watch_idle(snapshot: Snapshot, now: Instant, startup_seconds: float) -> Idle
         # One that starts was asked for, and has not served anybody yet.
         any(_may_come(snapshot, each, now) for each in pods if each.uid not in late)
         or any(_is_used(sample, before.tokens.get(uid)) for uid, sample in samples.items())
-        or any(each.held or each.passing for each in snapshot.demands.values())
+        or any(each.held or each.passing for each in snapshot.activator_reports.values())
     )
-    asked = [each.asked_at for each in snapshot.demands.values() if each.asked_at is not None]
+    asked = [
+        each.asked_at for each in snapshot.activator_reports.values() if each.asked_at is not None
+    ]
     since = now.unix if used else min(now.unix, max((before.since, *asked)))
     tokens = {uid: sample.scheduled_tokens_total for uid, sample in samples.items()}
     kept = {uid: count for uid, count in before.tokens.items() if uid in _uids(pods)}
@@ -110,7 +112,9 @@ def _all_tell(
     if metrics.missing:
         return False
     silent = [
-        each for each in snapshot.activators if each.ready and each.uid not in snapshot.demands
+        each
+        for each in snapshot.activators
+        if each.ready and each.uid not in snapshot.activator_reports
     ]
     return not silent and all(_counts(snapshot, each, samples.get(each.uid)) for each in pods)
 

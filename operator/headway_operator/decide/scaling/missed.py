@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from headway_operator.decide.retune.class_ratios import worst_tpot, worst_ttft
 from headway_operator.decide.retune.targets import ClassTargets
+from headway_operator.memory.scaling import LoadPoint
 from headway_operator.observe.engine_metrics.sample import History, ServiceMetrics
-from headway_operator.observe.scaling import LoadPoint
 
 TICKS_TO_ADD = 4
 """Objectives missed in so many ticks in a row get another pod."""
@@ -72,7 +72,7 @@ def faded(correction: float) -> float:
 
 
 def ticks_missed(before: int, *, holds: bool) -> int:
-    """The count after a tick, see :class:`headway_operator.observe.scaling.Scaling`.
+    """The count after a tick, see :class:`headway_operator.memory.scaling.Scaling`.
 
     Args:
         before: the count until now.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway_operator.decide.scaling.demand import Demand
+from headway_operator.decide.scaling.offered_load import OfferedLoad
 from headway_operator.decide.scaling.replicas import LEAST_ROOM, needed
 
 CLEARLY = 1.05
@@ -16,13 +16,13 @@ class Outlook:
     """What is asked of a service's engines.
 
     Attributes:
-        demand: now.
+        load: that is offered now.
         ahead: engine-seconds of work a second when a pod that is added now is ready.
         target: share of its time that an engine is to be asked for.
         correction: how much more work there is than engines tell.
     """
 
-    demand: Demand
+    load: OfferedLoad
     ahead: float
     target: float
     correction: float = 1.0
@@ -30,7 +30,7 @@ class Outlook:
     @property
     def room(self) -> float:
         """Share of its time that an engine has for work."""
-        return max(LEAST_ROOM, self.target - self.demand.overhead)
+        return max(LEAST_ROOM, self.target - self.load.overhead)
 
     def pods(self, caution: float = 1.0) -> int:
         """Pods that it takes soon, each filled to that share of what it has room for."""
@@ -38,13 +38,13 @@ class Outlook:
 
     def pods_now(self, caution: float) -> int:
         """Pods that it takes now, likewise."""
-        return needed(self.correction * self.demand.engines, caution * self.room)
+        return needed(self.correction * self.load.engines, caution * self.room)
 
     def __str__(self) -> str:
-        grows = self.ahead > CLEARLY * self.demand.engines
+        grows = self.ahead > CLEARLY * self.load.engines
         soon = f", {self.ahead:.2f} soon if it goes on growing" if grows else ""
         more = f", counted {self.correction:.2f} times" if self.correction > CLEARLY else ""
         return (
-            f"requests bring {self.demand.engines:.2f} engine-seconds of work a second{soon}{more},"
+            f"requests bring {self.load.engines:.2f} engine-seconds of work a second{soon}{more},"
             f" and an engine has room for {self.room:.2f}"
         )

@@ -9,10 +9,10 @@ from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.degradation import Step
 from headway_operator.decide.scaling.scaled import GpuShare, Scaled
 from headway_operator.decide.scaling.sharing import divide
-from headway_operator.observe.claims import GpuClaim, GpuQuota
+from headway_operator.memory.claims import GpuClaim, GpuQuota
 from headway_operator.observe.records import ServiceKey
-from headway_operator.observe.snapshot import Snapshot
 from headway_operator.render.resources import gpus_of
+from headway_operator.snapshot import Snapshot
 
 
 def claim_of(

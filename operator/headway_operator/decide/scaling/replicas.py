@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from headway_operator.observe.scaling import Needed
+from headway_operator.memory.scaling import Needed
 
 LEAST_ROOM = 0.1
 """Share of an engine's time that is left for work at least, however long its steps are for what is

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway_operator.observe.idleness import Idleness
-from headway_operator.observe.scaling import Scaling
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.scaling import Scaling
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """From what engines are asked for to the number of pods.
 
-metrics -> demand -> forecast -> pods needed now, and those needed in the last minutes -> replicas
+metrics -> offered load -> forecast -> pods needed now and in the last minutes -> replicas
 
 More pods come at once when they are needed, and go when they were not needed for a while. What is
 not known removes nothing: without metrics, or with those of some pods missing, pods stay.
@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.scaling import Scaling as ScalingSpec
-from headway_operator.decide.scaling.demand import Demand, read_demand
 from headway_operator.decide.scaling.forecast import forecast, seen
 from headway_operator.decide.scaling.missed import (
     LEAST_FILLED,
@@ -25,6 +24,7 @@ from headway_operator.decide.scaling.missed import (
     most_miss,
     ticks_missed,
 )
+from headway_operator.decide.scaling.offered_load import OfferedLoad, read_offered_load
 from headway_operator.decide.scaling.outlook import Outlook
 from headway_operator.decide.scaling.quota import within_quota
 from headway_operator.decide.scaling.replicas import (
@@ -37,9 +37,9 @@ from headway_operator.decide.scaling.replicas import (
 )
 from headway_operator.decide.scaling.scaled import Scaled
 from headway_operator.decide.tuning import targets_of
+from headway_operator.memory.scaling import LoadPoint, Needed, Scaling
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.scaling import LoadPoint, Needed, Scaling
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 
 def scale_by_load(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
@@ -51,23 +51,23 @@ def scale_by_load(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) 
 def _needed(snapshot: Snapshot, spec: InferenceServiceSpec, now: Instant) -> Scaled:
     """How many pods a service needs, within the user's bounds."""
     memory = remembered(snapshot, spec, now)
-    demand = _news(snapshot, memory)
-    if demand is None:
+    load = _news(snapshot, memory)
+    if load is None:
         return _within_bounds(spec.scaling, memory, memory, None, "")
-    loads = seen(memory.loads, LoadPoint(demand.at, demand.engines))
+    loads = seen(memory.loads, LoadPoint(load.at, load.engines))
     known = replace(
         memory,
         loads=loads,
         correction=faded(memory.correction),
         collection=snapshot.metrics.collection,
     )
-    outlook = _outlook(known, demand, spec.scaling)
+    outlook = _outlook(known, load, spec.scaling)
     missed = ticks_missed(memory.missed, holds=_misses(snapshot, spec, known, outlook))
     adds = missed >= TICKS_TO_ADD
     if adds:
         missed = -TICKS_TO_SETTLE
         known = replace(known, correction=_learnt(snapshot, spec, known, outlook))
-        outlook = _outlook(known, demand, spec.scaling)
+        outlook = _outlook(known, load, spec.scaling)
     known = replace(
         known,
         missed=missed,
@@ -90,9 +90,9 @@ def _noting_change(scaled: Scaled, now: Instant) -> Scaled:
     return replace(scaled, memory=memory)
 
 
-def _outlook(known: Scaling, demand: Demand, scaling: ScalingSpec) -> Outlook:
+def _outlook(known: Scaling, load: OfferedLoad, scaling: ScalingSpec) -> Outlook:
     ahead = forecast(known.loads, scaling.forecast_seconds)
-    return Outlook(demand, ahead, scaling.target_load_percent / 100, known.correction)
+    return Outlook(load, ahead, scaling.target_load_percent / 100, known.correction)
 
 
 def _wanted(
@@ -108,7 +108,7 @@ def _wanted(
     # One removal after the other: a pod that is missed then takes as long to come back.
     watched = watched and known.removed_at <= now.unix - scaling.forecast_seconds
     fewer = max(most_needed(known.needed), outlook.pods(CAUTION), least_at_once(replicas))
-    if watched and outlook.demand.is_complete and known.missed == 0 and fewer < replicas:
+    if watched and outlook.load.is_complete and known.missed == 0 and fewer < replicas:
         return fewer, f"No more needed for {scaling.stabilization_seconds} s: {outlook}"
     return replicas, ""
 
@@ -166,14 +166,14 @@ def _decided_before(snapshot: Snapshot) -> int:
     return wanted or (snapshot.rollout.wanted if snapshot.rollout else 0)
 
 
-def _news(snapshot: Snapshot, memory: Scaling) -> Demand | None:
+def _news(snapshot: Snapshot, memory: Scaling) -> OfferedLoad | None:
     """What engines are asked for, if it was not decided about before."""
     metrics = snapshot.metrics
     if metrics.collection <= memory.collection or metrics.source is None or metrics.missing:
         return None
     # One that drains is ready still, and is asked nothing any more.
     answering = [pod.uid for pod in snapshot.pods if pod.ready and not pod.deleting]
-    return read_demand(metrics, answering)
+    return read_offered_load(metrics, answering)
 
 
 def _within_bounds(

@@ -12,7 +12,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from headway_operator.observe.claims import GpuClaim
+from headway_operator.memory.claims import GpuClaim
 from headway_operator.observe.records import ServiceKey
 
 

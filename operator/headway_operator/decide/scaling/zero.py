@@ -19,10 +19,10 @@ from headway_operator.api.labels import ACTIVATOR
 from headway_operator.decide.pods import points_to, ready_pods
 from headway_operator.decide.scaling.idle import Idle, watch_idle
 from headway_operator.decide.scaling.scaled import Scaled
-from headway_operator.observe.idleness import Idleness
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.scaling import Scaling
 from headway_operator.observe.instant import Instant
-from headway_operator.observe.scaling import Scaling
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 
 HANDOVER_SECONDS = 10.0
 """From when the Service points to the activator until pods go: every node has heard of it by then,
@@ -113,7 +113,7 @@ def _may_leave(snapshot: Snapshot, spec: InferenceServiceSpec, idle: Idle, now: 
 def _unattended_since(snapshot: Snapshot, now: Instant) -> float | None:
     """Since when no activator has been ready and told the operator who asks."""
     ready = (each for each in snapshot.activators if each.ready and not each.deleting)
-    if any(each.uid in snapshot.demands for each in ready):
+    if any(each.uid in snapshot.activator_reports for each in ready):
         return None
     before = snapshot.idleness
     known = before is not None and before.epoch == snapshot.operator.epoch
@@ -137,10 +137,12 @@ def _has_left(idle: Idle, memory: Idleness, now: Instant) -> bool:
 
 def _wanted_by(snapshot: Snapshot, now: Instant) -> str:
     """Who asks for the service, in a few words; empty when nobody does."""
-    held = sum(each.held for each in snapshot.demands.values())
+    held = sum(each.held for each in snapshot.activator_reports.values())
     if held:
         return f"{held} {'request waits' if held == 1 else 'requests wait'} for an engine"
-    times = [each.asked_at for each in snapshot.demands.values() if each.asked_at is not None]
+    times = [
+        each.asked_at for each in snapshot.activator_reports.values() if each.asked_at is not None
+    ]
     last = max(times, default=None)
     if last is None or now.unix - last > RECENT_SECONDS:
         return ""

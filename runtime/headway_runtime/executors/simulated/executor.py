@@ -148,6 +148,13 @@ class SimulatedExecutor:
         """The step was planned but the engine decides it alone."""
         self._waiting.settle(())
 
+    def limit_prompts(self, prompt_tokens: int) -> Limits:
+        """Leave one step to the engine, with so many tokens beside those of decodes."""
+        decode_tokens = len(self._batch.running)
+        budget = min(self._ceilings.token_budget, decode_tokens + prompt_tokens)
+        self._limits = Limits(budget, self._ceilings.max_batch_size)
+        return self._limits
+
     def restore(self) -> None:
         """Take back every limit."""
         self._limits = self._ceilings

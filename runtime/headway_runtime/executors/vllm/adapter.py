@@ -169,8 +169,18 @@ class Adapter:
         """Leave the step to vLLM although it was planned."""
         self.room.pass_over()
 
+    def limit_prompts(self, prompt_tokens: int) -> Limits:
+        """Leave one ``schedule()`` to vLLM, with so many tokens beside those of decodes."""
+        found = self._limits()
+        decode_tokens = len(self._scheduler.running) * self._tokens_per_decode
+        budget = min(found.token_budget, decode_tokens + prompt_tokens)
+        limits = Limits(budget, min(found.max_batch_size, self._wanted.max_batch_size))
+        self._changed = found
+        self._set(limits.token_budget, self._admission(limits.max_batch_size))
+        return limits
+
     def restore(self) -> None:
-        """Take back what :meth:`apply` changed."""
+        """Take back what was changed for one step."""
         if self._changed is not None:
             self._set(self._changed.token_budget, self._changed.max_batch_size)
             self._changed = None

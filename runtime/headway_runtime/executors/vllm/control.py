@@ -17,6 +17,7 @@ from headway_runtime.policy import Mode, Policy
 from headway_runtime.scheduling.breaker import Breaker
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import Planner, PlanOverdueError, plan_step
+from headway_runtime.scheduling.unplanned import Unplanned
 from headway_runtime.scheduling.view import Limits
 
 _LOGGER = logging.getLogger("vllm.headway")
@@ -34,6 +35,8 @@ PLAN_WALL_DEADLINE_NS = 50_000_000
 ARRIVAL_FOLLOWS_AFTER_NS = 100_000_000
 """An idle engine looks for another policy when a request comes, whose class depends on it; one that
 runs steps has just looked."""
+
+_WITHOUT_A_PLAN = (Decision.LATE, Decision.FAILED, Decision.BREAKER)
 
 _Answer = TypeVar("_Answer")
 _Outcome = tuple[Decision, StepPlan | None]
@@ -74,6 +77,7 @@ class StepControl:
         self._journal = journal
         self._load = load
         self._breaker = Breaker()
+        self._unplanned = Unplanned()
         self._planned_steps = 0
         self._adopted: Policy | None = None
         self._followed_ns = -ARRIVAL_FOLLOWS_AFTER_NS
@@ -171,11 +175,25 @@ class StepControl:
             decision=decision,
             stamp=policy.stamp if policy is not None and self._executor is not None else None,
             plan=plan,
-            limits=plan.limits if plan is not None and decision is Decision.ACT else self._ceilings,
+            limits=self._limits(decision, plan),
             breaker_open=decision is Decision.BREAKER,
             entered_ns=entered_ns,
             plan_ns=time.monotonic_ns() - entered_ns,
         )
+
+    def _limits(self, decision: Decision, plan: StepPlan | None) -> Limits:
+        """Limits the engine runs the step with."""
+        if plan is not None and decision is Decision.ACT:
+            self._unplanned.planned(plan)
+            return plan.limits
+        prompt_tokens = self._unplanned.prompt_tokens
+        policy = self._watch.policy
+        acts = policy is not None and policy.mode is Mode.ACT
+        if self._executor is None or prompt_tokens is None or not acts:
+            return self._ceilings
+        if decision not in _WITHOUT_A_PLAN:
+            return self._ceilings
+        return self._tell(self._executor.limit_prompts, prompt_tokens) or self._ceilings
 
     @staticmethod
     def _overdue(entered_ns: int) -> Callable[[], bool]:

@@ -17,7 +17,7 @@ from headway_operator.observe.engine_metrics.sample import (
     Source,
 )
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.snapshot import OperatorFacts, Snapshot
+from headway_operator.snapshot import OperatorFacts, Snapshot
 from tests.unit.operator.samples import (
     NOW,
     OPERATOR,
@@ -39,6 +39,9 @@ CLASSES = [
     {"name": "chat", "ttftMilliseconds": 1000},
     {"name": "spare", "ttftMilliseconds": 5000, "whenUnmet": "Shed"},
 ]
+FALLBACK = {"step": "FallbackModel", "model": {"uri": "pvc://models/tinier"}}
+UP_TO_FOUR = {"mode": "Operator", "minReplicas": 1, "maxReplicas": 4}
+GPU = {"resources": {"limits": {"nvidia.com/gpu": "1", "memory": "8Gi"}}}
 
 MakePod = Callable[..., PodRecord]
 
@@ -213,17 +216,32 @@ def heard(plans: list[Plan], *reasons: str) -> list[Notice]:
     return [each for plan in plans for each in plan.notices if each.reason in wanted]
 
 
+def taken(world: World) -> list[str]:
+    """The steps that are in force."""
+    return [each.step.value for each in world.steps]
+
+
+def deployments(plan: Plan) -> list[str]:
+    """The Deployments that are applied."""
+    return [each.kind for each in plan.applications if each.kind == "Deployment"]
+
+
 __all__ = [
     "CALM",
     "CLASSES",
+    "FALLBACK",
+    "GPU",
     "PRESSED",
+    "UP_TO_FOUR",
     "Load",
     "MakePod",
     "World",
+    "deployments",
     "found",
     "heard",
     "killed",
     "loading_pod",
     "pending",
     "ready_pod",
+    "taken",
 ]

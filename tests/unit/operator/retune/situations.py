@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from headway_operator.decide.retune import Bounds, ClassTargets, Retuned, retune
+from headway_operator.decide.retune import (
+    Bounds,
+    Change,
+    ClassTargets,
+    Reason,
+    Retuned,
+    What,
+    retune,
+)
+from headway_operator.memory.tuning import OperatingPoint, Streaks, Tuning
 from headway_operator.observe.engine_metrics.sample import (
     HISTORY_SECONDS,
     ClassSample,
@@ -14,7 +24,6 @@ from headway_operator.observe.engine_metrics.sample import (
     ServiceMetrics,
     Source,
 )
-from headway_operator.observe.tuning import OperatingPoint, Streaks, Tuning
 
 TICK_SECONDS = 5
 NOW = 10_000.0
@@ -51,6 +60,10 @@ class Situation:
     preemptions: float = 0.0
     pods: int = 1
     planned: bool = False
+
+
+STARVED = Situation(ttft=1.2, waiting=5, slots_taken=1.0)
+"""Requests miss their TTFT, since others hold the slots."""
 
 
 def history(situation: Situation, point: OperatingPoint, bounds: Bounds) -> History:
@@ -116,3 +129,17 @@ def tick(
 def settled(**point: int | None) -> Tuning:
     """A tuning at this point, with every streak as long as any rule asks for."""
     return Tuning(OperatingPoint(**point), Streaks(9, 9, 9))
+
+
+def change(
+    what: What, tuning: Tuning, situation: Situation, classes: Any = CLASSES, bounds: Any = BOUNDS
+) -> Change | None:
+    """What one tick changes of this."""
+    found = tick(tuning, situation, classes, bounds).changes
+    return next((each for each in found if each.what is what), None)
+
+
+def moved(*args: Any, **kwargs: Any) -> tuple[int | None, int | None, Reason] | None:
+    """Likewise: from what, to what, why."""
+    found = change(*args, **kwargs)
+    return None if found is None else (found.before, found.after, found.reason)

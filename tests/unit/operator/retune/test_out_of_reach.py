@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from headway_operator.decide.retune import retune
 from headway_operator.decide.retune.out_of_reach import TICKS_OUT_OF_REACH
-from headway_operator.observe.tuning import OperatingPoint, Streaks, Tuning
+from headway_operator.memory.tuning import OperatingPoint, Streaks, Tuning
 from tests.unit.operator.retune.situations import (
     BOUNDS,
     CLASSES,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_operator.decide.retune import Bounds, Change, ClassTargets, What, clamp
-from headway_operator.observe.tuning import OperatingPoint, Streaks, Tuning
+from headway_operator.memory.tuning import OperatingPoint, Streaks, Tuning
 from tests.unit.operator.retune.situations import BATCH, CHAT, Situation, tick
 
 MESSAGE = re.compile(r"[A-Za-z0-9 .,]+\Z")

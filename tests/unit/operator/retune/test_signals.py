@@ -11,8 +11,8 @@ from headway_operator.decide.retune import Bounds, Change, ClassTargets, What, r
 from headway_operator.decide.retune.class_ratios import Worst
 from headway_operator.decide.retune.pace import Pace, ended, pace, total
 from headway_operator.decide.retune.signals import Signals, read_signals
+from headway_operator.memory.tuning import OperatingPoint, Streaks, Tuning
 from headway_operator.observe.engine_metrics.sample import EngineSample, History, ServiceMetrics
-from headway_operator.observe.tuning import OperatingPoint, Streaks, Tuning
 from tests.unit.operator.retune.situations import (
     BOUNDS,
     CHAT,

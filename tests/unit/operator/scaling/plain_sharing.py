@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway_operator.observe.claims import GpuClaim
+from headway_operator.memory.claims import GpuClaim
 from headway_operator.observe.records import ServiceKey
 
 

@@ -15,13 +15,13 @@ from headway_operator.decide import decide
 from headway_operator.decide.notices import decide_scaling_notices
 from headway_operator.decide.scaling import claim_of, decide_scaling, quota
 from headway_operator.decide.scaling.sharing import divide
-from headway_operator.observe.claims import Claims, GpuClaim
+from headway_operator.memory.claims import Claims, GpuClaim
+from headway_operator.memory.scaling import Scaling
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.records import ServiceKey
-from headway_operator.observe.scaling import Scaling
-from headway_operator.observe.snapshot import Snapshot
 from headway_operator.render.resources import gpus_of
+from headway_operator.snapshot import Snapshot
 from tests.unit.operator.samples import later, service, snapshot, spec
 from tests.unit.operator.scaling.test_scaling import (
     CLASSES,

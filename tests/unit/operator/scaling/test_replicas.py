@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway_operator.decide.scaling.demand import Demand
 from headway_operator.decide.scaling.forecast import MOST_GROWTH, SEEN_SECONDS, forecast, seen
+from headway_operator.decide.scaling.offered_load import OfferedLoad
 from headway_operator.decide.scaling.outlook import Outlook
 from headway_operator.decide.scaling.replicas import (
     CAUTION,
@@ -17,7 +17,7 @@ from headway_operator.decide.scaling.replicas import (
     most_needed,
     needed,
 )
-from headway_operator.observe.scaling import LoadPoint, Needed
+from headway_operator.memory.scaling import LoadPoint, Needed
 
 works = st.floats(0, 1000)
 rooms = st.floats(LEAST_ROOM, 1)
@@ -44,14 +44,14 @@ def test_an_exact_multiple_is_not_rounded_up() -> None:
 
 
 def test_steps_that_take_all_time_leave_some_room() -> None:
-    outlook = Outlook(Demand(0.0, 1.0, overhead=1.0, is_complete=True), 1.0, target=0.8)
+    outlook = Outlook(OfferedLoad(0.0, 1.0, overhead=1.0, is_complete=True), 1.0, target=0.8)
     assert outlook.room == LEAST_ROOM
     assert outlook.pods() == 10
 
 
 @given(works, st.floats(0, 1), st.floats(0.1, 0.95))
 def test_caution_takes_no_fewer(work: float, overhead: float, target: float) -> None:
-    outlook = Outlook(Demand(0.0, work, overhead, is_complete=True), work, target)
+    outlook = Outlook(OfferedLoad(0.0, work, overhead, is_complete=True), work, target)
     assert outlook.pods(CAUTION) >= outlook.pods()
 
 

@@ -17,6 +17,7 @@ from headway_operator.decide.plan import Plan
 from headway_operator.decide.scaling import decide_scaling
 from headway_operator.decide.scaling.missed import TICKS_TO_ADD, TICKS_TO_SETTLE
 from headway_operator.decide.scaling.replicas import TICKS_TO_RISE
+from headway_operator.memory.scaling import LoadPoint, Scaling
 from headway_operator.observe.engine_metrics.sample import (
     ClassSample,
     EngineSample,
@@ -24,8 +25,7 @@ from headway_operator.observe.engine_metrics.sample import (
     Source,
 )
 from headway_operator.observe.records import PodRecord
-from headway_operator.observe.scaling import LoadPoint, Scaling
-from headway_operator.observe.snapshot import Snapshot
+from headway_operator.snapshot import Snapshot
 from tests.unit.operator.samples import (
     NOW,
     condition,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway_operator.decide.scaling.sharing import divide
-from headway_operator.observe.claims import GpuClaim
+from headway_operator.memory.claims import GpuClaim
 from headway_operator.observe.records import ServiceKey
 from tests.unit.operator.scaling import plain_sharing
 

@@ -14,13 +14,13 @@ from headway_operator.api.labels import (
     ENGINES_SERVICE_SLOT,
     ROUTER_SLOTS,
 )
-from headway_operator.observe.claims import GpuQuota
+from headway_operator.memory.claims import GpuQuota
+from headway_operator.memory.memory import Memory
 from headway_operator.observe.classify import sorted_by_name
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.memory import Memory
 from headway_operator.observe.records import ChildRecord, PodRecord, ServiceKey
-from headway_operator.observe.snapshot import OperatorFacts, Snapshot
+from headway_operator.snapshot import OperatorFacts, Snapshot
 
 MetricsOfPods = Callable[[Iterable[PodRecord]], ServiceMetrics]
 """What is known of the metrics of some pods."""
@@ -71,8 +71,8 @@ class Observer:
             pods=pods,
             routers=tuple(sorted_by_name(self.cluster.routers.get(key, ()))),
             activators=activators,
-            demands=self.memory.demands.of(pod.uid for pod in activators),
-            silent=self.memory.demands.silent(pod.uid for pod in activators),
+            activator_reports=self.memory.activators.of(pod.uid for pod in activators),
+            silent=self.memory.activators.silent(pod.uid for pod in activators),
             reports={pod.uid: self.memory.sidecars.report(pod.uid) for pod in pods},
             refusals=tuple(remembered.refusals.values()),
             published=remembered.published,

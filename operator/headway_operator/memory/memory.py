@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headway_operator.api.labels import CHILD_SLOTS
-from headway_operator.observe.claims import Claims
-from headway_operator.observe.demand import Demands
-from headway_operator.observe.idleness import Idleness
-from headway_operator.observe.memo import Memo
+from headway_operator.memory.claims import Claims
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.memo import Memo
+from headway_operator.memory.published import PublishedPolicy
+from headway_operator.memory.refusal import Refusal
+from headway_operator.memory.scaling import Scaling, timed_anew
+from headway_operator.memory.shortage import ShortageWatch
+from headway_operator.memory.tuning import Tuning
+from headway_operator.observe.activators import Activators
 from headway_operator.observe.own_writes import OwnWrites
 from headway_operator.observe.parsing import ParsedSpec, parse_spec
 from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import ChildRecord, ServiceKey, ServiceRecord
-from headway_operator.observe.scaling import Scaling, timed_anew
-from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.sidecars import Sidecars
-from headway_operator.observe.snapshot import PublishedPolicy, Refusal
-from headway_operator.observe.tuning import Tuning
 
 
 @dataclass
@@ -71,14 +72,14 @@ class Memory:
 
     Attributes:
         sidecars: what sidecars said.
-        demands: what activators told.
+        activators: what activators told.
         services: InferenceServices as answered to our own writes.
         children: their objects as answered to our own writes.
         claims: what services want of the GPUs that they share.
     """
 
     sidecars: Sidecars = field(default_factory=Sidecars)
-    demands: Demands = field(default_factory=Demands)
+    activators: Activators = field(default_factory=Activators)
     services: OwnWrites[ServiceRecord] = field(default_factory=OwnWrites)
     children: OwnWrites[ChildRecord] = field(default_factory=OwnWrites)
     claims: Claims = field(default_factory=Claims)
@@ -98,7 +99,7 @@ class Memory:
             by: how many seconds it was set forwards.
             now: Unix time in seconds, by the clock as it is.
         """
-        self.demands.shift(by)
+        self.activators.shift(by)
         for each in self._by_service.values():
             each.forget_times(now)
 

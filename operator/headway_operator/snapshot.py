@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, ROUTER
-from headway_operator.observe.claims import GpuQuota
-from headway_operator.observe.demand import Demand
+from headway_operator.memory.claims import GpuQuota
+from headway_operator.memory.idleness import Idleness
+from headway_operator.memory.memo import Memo
+from headway_operator.memory.published import PublishedPolicy
+from headway_operator.memory.refusal import Refusal
+from headway_operator.memory.scaling import Scaling
+from headway_operator.memory.shortage import ShortageWatch
+from headway_operator.memory.tuning import Tuning
+from headway_operator.observe.activators import ActivatorReport
 from headway_operator.observe.engine_metrics.sample import ServiceMetrics
-from headway_operator.observe.idleness import Idleness
-from headway_operator.observe.memo import Memo
 from headway_operator.observe.quarantine import BadRequests
 from headway_operator.observe.records import (
     ChildRecord,
@@ -19,11 +24,7 @@ from headway_operator.observe.records import (
     RolloutRecord,
     ServiceRecord,
 )
-from headway_operator.observe.scaling import Scaling
-from headway_operator.observe.shortage import ShortageWatch
 from headway_operator.observe.sidecars import SidecarReport
-from headway_operator.observe.tuning import Tuning
-from headway_runtime.policy import Policy, Stamp
 
 
 @dataclass(frozen=True)
@@ -61,43 +62,6 @@ class OperatorFacts:
 
 
 @dataclass(frozen=True)
-class PublishedPolicy:
-    """The policy decided last in this term.
-
-    Attributes:
-        policy: the policy, with its stamp.
-        since: when it was decided, as Unix time in seconds.
-        before: policies decided before it, oldest first, each with when it was decided: as far
-            back as to the newest that pods have had enough time for.
-    """
-
-    policy: Policy
-    since: float
-    before: tuple[tuple[Stamp, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """The API server refused an object as it was last applied.
-
-    Attributes:
-        kind: slot of the object.
-        applied_hash: of the object as it was refused.
-        status: HTTP status of the answer.
-        fields: paths of the fields it named.
-        resource_version: of the object as it was then; None if there was none.
-        retry_at: when the same may be tried again, as Unix time in seconds.
-    """
-
-    kind: str
-    applied_hash: str
-    status: int
-    fields: tuple[str, ...]
-    resource_version: int | None
-    retry_at: float
-
-
-@dataclass(frozen=True)
 class Snapshot:
     """One service as it is now.
 
@@ -111,7 +75,7 @@ class Snapshot:
         pods: its engines' pods, old and new, in order of their names.
         routers: its router's pods, likewise.
         activators: its activator's pods, likewise.
-        demands: what those told, by pod uid.
+        activator_reports: what those told, by pod uid.
         silent: uids of those that the operator cannot ask.
         reports: what their sidecars said, by pod uid.
         refusals: objects the API server does not take.
@@ -137,7 +101,7 @@ class Snapshot:
     pods: tuple[PodRecord, ...] = ()
     routers: tuple[PodRecord, ...] = ()
     activators: tuple[PodRecord, ...] = ()
-    demands: Mapping[str, Demand] = field(default_factory=dict)
+    activator_reports: Mapping[str, ActivatorReport] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
     reports: Mapping[str, SidecarReport] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()

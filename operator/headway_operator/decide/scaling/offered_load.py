@@ -1,4 +1,4 @@
-"""What is asked of a service's engines, by what they tell."""
+"""The load offered to a service's engines, by what they tell."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from headway_operator.observe.engine_metrics.sample import ServiceMetrics
 
 
 @dataclass(frozen=True)
-class Demand:
-    """What is asked of all engines together.
+class OfferedLoad:
+    """What is asked of all engines together, whether they can do it or not.
 
     Attributes:
         at: when, as Unix time in seconds.
@@ -26,7 +26,7 @@ class Demand:
     is_complete: bool
 
 
-def read_demand(metrics: ServiceMetrics, ready: Iterable[str]) -> Demand | None:
+def read_offered_load(metrics: ServiceMetrics, ready: Iterable[str]) -> OfferedLoad | None:
     """What pods tell together; None where none of them tells.
 
     Args:
@@ -40,7 +40,7 @@ def read_demand(metrics: ServiceMetrics, ready: Iterable[str]) -> Demand | None:
     silent = [
         uid for uid in ready if (sample := newest.get(uid)) is None or sample.token_load is None
     ]
-    return Demand(
+    return OfferedLoad(
         at=max(each.at for each in told),
         engines=sum(each.token_load or 0.0 for each in told),
         overhead=_mean([each.step_overhead for each in told if each.step_overhead is not None]),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import aiohttp
 
 from headway_operator.api.labels import POLICY_PORT
-from headway_operator.observe.demand import Demands, parse_demand
+from headway_operator.observe.activators import Activators, parse_report
 from headway_operator.observe.records import PodRecord, ServiceKey
 
 PATIENCE_SECONDS = 60.0
@@ -22,11 +22,11 @@ MARGIN_SECONDS = 5.0
 _MAX_ANSWER_BYTES = 4096
 
 
-class DemandWatch:
+class ActivatorWatch:
     """Keeps a question open with each activator.
 
     Args:
-        demands: where answers are kept.
+        reports: where answers are kept.
         on_news: hears of a service about which there are news.
         clock: Unix time in seconds.
         port: of the activators' control server.
@@ -34,12 +34,12 @@ class DemandWatch:
 
     def __init__(
         self,
-        demands: Demands,
+        reports: Activators,
         on_news: Callable[[ServiceKey], None],
         clock: Callable[[], float],
         port: int = POLICY_PORT,
     ) -> None:
-        self._demands = demands
+        self._reports = reports
         self._on_news = on_news
         self._clock = clock
         self._port = port
@@ -56,7 +56,7 @@ class DemandWatch:
         }
         for asked in self._asking.keys() - there.keys():
             self._asking.pop(asked).cancel()
-            self._demands.forget(asked[0])
+            self._reports.forget(asked[0])
         for asked in there.keys() - self._asking.keys():
             self._asking[asked] = asyncio.create_task(self._keep_asking(*there[asked]))
 
@@ -71,11 +71,11 @@ class DemandWatch:
         while True:
             answer = await self._ask(pod, version)
             version = str(answer.get("version", "")) if answer else ""
-            demand = parse_demand(answer, self._clock()) if answer else None
-            if demand is None:
-                is_news = self._demands.silence(pod.uid)
+            report = parse_report(answer, self._clock()) if answer else None
+            if report is None:
+                is_news = self._reports.silence(pod.uid)
             else:
-                is_news = self._demands.told(pod.uid, demand)
+                is_news = self._reports.told(pod.uid, report)
             if is_news:
                 self._on_news(key)
             await asyncio.sleep(PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""How a service's pods are reached, by whom, and how many may be away at once."""
+"""NetworkPolicies: who reaches a service's pods, and whom they reach."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import Any
 
 from headway_operator.api.labels import (
     ACTIVATOR,
-    ENGINES,
     METRICS_PORT,
     POLICY_PORT,
     ROUTER,
     ROUTER_METRICS_PORT,
 )
-from headway_operator.render.names import HTTP_PORT, SERVICE_PORT, selector_labels
+from headway_operator.render.names import HTTP_PORT, selector_labels
 
 _OPERATOR_LABELS = {
     "app.kubernetes.io/name": "headway",
@@ -21,13 +20,6 @@ _OPERATOR_LABELS = {
 
 _DNS_PORTS = (53, 5353)
 """Name servers listen on the first, or behind their Service on the second (OpenShift)."""
-
-
-def service_spec(service: str, points_to: str) -> dict[str, Any]:
-    """The Service clients talk to; engines and router listen on the same port."""
-    port = {"name": "http", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": HTTP_PORT}
-    selector = selector_labels(service, points_to)
-    return {"ports": [port], "selector": selector, "type": "ClusterIP"}
 
 
 def network_policy_spec(service: str, operator_namespace: str) -> dict[str, Any]:
@@ -40,19 +32,6 @@ def network_policy_spec(service: str, operator_namespace: str) -> dict[str, Any]
             {"ports": [_port(HTTP_PORT), _port(METRICS_PORT)]},
             {"from": [operator], "ports": [_port(POLICY_PORT)]},
         ],
-    }
-
-
-def engines_service_spec(service: str) -> dict[str, Any]:
-    """The headless Service whose name stands for the addresses of all engines.
-
-    Of those too that are not ready: the router asks each itself, which is sooner known.
-    """
-    return {
-        "clusterIP": "None",
-        "ports": [{"name": "http", "port": HTTP_PORT, "protocol": "TCP", "targetPort": HTTP_PORT}],
-        "publishNotReadyAddresses": True,
-        "selector": selector_labels(service),
     }
 
 
@@ -83,15 +62,6 @@ def activator_network_policy_spec(service: str, operator_namespace: str) -> dict
             {"from": [_operator(operator_namespace)], "ports": [_port(POLICY_PORT)]},
         ],
         "egress": _to_engines(service),
-    }
-
-
-def disruption_budget_spec(service: str, component: str = ENGINES) -> dict[str, Any]:
-    """One pod at a time; one that is broken never blocks a node's drain."""
-    return {
-        "maxUnavailable": 1,
-        "selector": {"matchLabels": selector_labels(service, component)},
-        "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
 
 

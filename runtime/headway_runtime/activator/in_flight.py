@@ -1,4 +1,4 @@
-"""What the operator goes by: whether anybody asks for the service while no engine answers."""
+"""Requests in flight: what the operator goes by to see whether anybody asks for the service."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 
-class Demand:
-    """Counts, and tells whoever waits for news.
+class InFlightRequests:
+    """Counts requests under way, and tells whoever waits for news.
 
     Args:
         clock: in seconds, monotonic.

@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-from headway_operator.observe import demand_watch
-from headway_operator.observe.demand import SILENCES_TOLERATED, Demand, Demands, parse_demand
-from headway_operator.observe.demand_watch import DemandWatch
+from headway_operator.observe import activator_watch
+from headway_operator.observe.activator_watch import ActivatorWatch
+from headway_operator.observe.activators import (
+    SILENCES_TOLERATED,
+    ActivatorReport,
+    Activators,
+    parse_report,
+)
 from headway_operator.observe.records import ServiceKey
 from tests.unit.activator.serving import Activator, activator, becomes
 from tests.unit.operator.samples import pod
@@ -33,13 +38,13 @@ POD = replace(pod("demo-activator-1", template="activator", ready=True), ip="127
     ],
 )
 def test_what_no_activator_tells_is_nothing(answer: dict[str, Any]) -> None:
-    assert parse_demand(answer, 1000.0) is None
+    assert parse_report(answer, 1000.0) is None
 
 
 def test_times_are_told_by_our_own_clock() -> None:
     answer = {"held": 1, "passing": 2, "secondsSinceAsked": 30}
-    assert parse_demand(answer, 1000.0) == Demand(1, 2, 970.0)
-    assert parse_demand({"held": 0, "passing": 0}, 1000.0) == Demand(0, 0, None)
+    assert parse_report(answer, 1000.0) == ActivatorReport(1, 2, 970.0)
+    assert parse_report({"held": 0, "passing": 0}, 1000.0) == ActivatorReport(0, 0, None)
 
 
 @pytest.fixture
@@ -51,75 +56,78 @@ async def front() -> AsyncIterator[Activator]:
 async def test_news_come_at_once_and_silence_is_news_too(
     front: Activator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demand_watch, "PAUSE_SECONDS", 0.01)
-    demands, news = Demands(), list[ServiceKey]()
+    monkeypatch.setattr(activator_watch, "PAUSE_SECONDS", 0.01)
+    activators, news = Activators(), list[ServiceKey]()
     port = front.control.port
     assert port is not None
-    watch = DemandWatch(demands, news.append, lambda: 1000.0, port)
+    watch = ActivatorWatch(activators, news.append, lambda: 1000.0, port)
 
-    def told() -> Demand | None:
-        return demands.of([POD.uid]).get(POD.uid)
+    def told() -> ActivatorReport | None:
+        return activators.of([POD.uid]).get(POD.uid)
 
     watch.watch([(DEMO, POD)])
-    await becomes(lambda: told() == Demand(0, 0, None))
+    await becomes(lambda: told() == ActivatorReport(0, 0, None))
     assert news == [DEMO]
     await asyncio.sleep(0.05)
-    with front.front.demand.holding():
-        front.front.demand.asked()
+    with front.front.in_flight.holding():
+        front.front.in_flight.asked()
         await becomes(lambda: (each := told()) is not None and each.held == 1)
         watch.watch([(DEMO, POD)])
     await becomes(lambda: (each := told()) is not None and each.held == 0)
     await front.control.close()
     await becomes(lambda: told() is None)
     assert len(news) == 4
-    await becomes(lambda: demands.silent([POD.uid]) == {POD.uid})
+    await becomes(lambda: activators.silent([POD.uid]) == {POD.uid})
     await becomes(lambda: len(news) == 5)
     watch.watch([])
     await watch.close()
 
 
 async def test_a_pod_that_is_gone_is_asked_no_more(front: Activator) -> None:
-    demands = Demands()
+    activators = Activators()
     port = front.control.port
     assert port is not None
-    watch = DemandWatch(demands, lambda _key: None, lambda: 1000.0, port)
+    watch = ActivatorWatch(activators, lambda _key: None, lambda: 1000.0, port)
     watch.watch([(DEMO, POD)])
-    await becomes(lambda: bool(demands.of([POD.uid])))
+    await becomes(lambda: bool(activators.of([POD.uid])))
     watch.watch([(DEMO, replace(POD, deleting=True))])
-    assert demands.of([POD.uid]) == {}
+    assert activators.of([POD.uid]) == {}
     await watch.close()
 
 
 async def test_a_pod_with_a_new_address_is_asked_there(
     front: Activator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demand_watch, "PAUSE_SECONDS", 0.01)
-    demands = Demands()
+    monkeypatch.setattr(activator_watch, "PAUSE_SECONDS", 0.01)
+    activators = Activators()
     port = front.control.port
     assert port is not None
-    watch = DemandWatch(demands, lambda _key: None, lambda: 1000.0, port)
+    watch = ActivatorWatch(activators, lambda _key: None, lambda: 1000.0, port)
     watch.watch([(DEMO, replace(POD, ip="127.0.0.9"))])  # nobody listens there
-    await becomes(lambda: demands.silent([POD.uid]) == {POD.uid})
+    await becomes(lambda: activators.silent([POD.uid]) == {POD.uid})
     watch.watch([(DEMO, POD)])
-    await becomes(lambda: bool(demands.of([POD.uid])))
-    assert demands.silent([POD.uid]) == frozenset()
+    await becomes(lambda: bool(activators.of([POD.uid])))
+    assert activators.silent([POD.uid]) == frozenset()
     watch.watch([(DEMO, replace(POD, ip=None))])
-    assert demands.of([POD.uid]) == {}
+    assert activators.of([POD.uid]) == {}
     await watch.close()
 
 
 def test_a_request_came_as_long_ago_whatever_the_clock_says() -> None:
-    demands = Demands()
-    demands.told("a", Demand(1, 0, 5000.0))
-    demands.told("b", Demand(0, 0, None))
-    demands.shift(-3600.0)
-    assert demands.of(["a", "b"]) == {"a": Demand(1, 0, 1400.0), "b": Demand(0, 0, None)}
+    activators = Activators()
+    activators.told("a", ActivatorReport(1, 0, 5000.0))
+    activators.told("b", ActivatorReport(0, 0, None))
+    activators.shift(-3600.0)
+    assert activators.of(["a", "b"]) == {
+        "a": ActivatorReport(1, 0, 1400.0),
+        "b": ActivatorReport(0, 0, None),
+    }
 
 
 def test_silence_is_out_of_reach_when_it_lasts_and_an_answer_ends_it() -> None:
-    demands = Demands()
-    assert [demands.silence("a") for _ in range(2 * SILENCES_TOLERATED)].count(True) == 1
-    assert demands.silent(["a", "b"]) == {"a"}
-    assert demands.told("a", Demand(0, 0, None))
-    assert not demands.told("a", Demand(0, 0, None))
-    assert demands.silent(["a"]) == frozenset()
+    activators = Activators()
+    assert [activators.silence("a") for _ in range(2 * SILENCES_TOLERATED)].count(True) == 1
+    assert activators.silent(["a", "b"]) == {"a"}
+    assert activators.told("a", ActivatorReport(0, 0, None))
+    assert not activators.told("a", ActivatorReport(0, 0, None))
+    assert activators.silent(["a"]) == frozenset()

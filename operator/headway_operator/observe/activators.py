@@ -13,7 +13,7 @@ _MOST = 10**9
 
 
 @dataclass(frozen=True)
-class Demand:
+class ActivatorReport:
     """What one activator told last.
 
     Attributes:
@@ -28,7 +28,7 @@ class Demand:
     asked_at: float | None
 
 
-def parse_demand(answer: Mapping[str, Any], now: float) -> Demand | None:
+def parse_report(answer: Mapping[str, Any], now: float) -> ActivatorReport | None:
     """Read an answer that came now (Unix time in seconds); None for what no activator tells."""
     counts = [answer.get("held"), answer.get("passing")]
     since = answer.get("secondsSinceAsked")
@@ -37,17 +37,17 @@ def parse_demand(answer: Mapping[str, Any], now: float) -> Demand | None:
     if since is not None and not (isinstance(since, (int, float)) and 0 <= since <= _MOST):
         return None
     asked_at = None if since is None else now - since
-    return Demand(int(counts[0] or 0), int(counts[1] or 0), asked_at)
+    return ActivatorReport(int(counts[0] or 0), int(counts[1] or 0), asked_at)
 
 
-class Demands:
+class Activators:
     """What activators told last, by pod uid, kept between reconciliations."""
 
     def __init__(self) -> None:
-        self._told: dict[str, Demand] = {}
+        self._told: dict[str, ActivatorReport] = {}
         self._silences: dict[str, int] = {}
 
-    def of(self, pod_uids: Iterable[str]) -> dict[str, Demand]:
+    def of(self, pod_uids: Iterable[str]) -> dict[str, ActivatorReport]:
         """Of these pods, as far as they have told."""
         return {uid: self._told[uid] for uid in pod_uids if uid in self._told}
 
@@ -57,12 +57,12 @@ class Demands:
             uid for uid in pod_uids if self._silences.get(uid, 0) >= SILENCES_TOLERATED
         )
 
-    def told(self, pod_uid: str, demand: Demand) -> bool:
+    def told(self, pod_uid: str, report: ActivatorReport) -> bool:
         """Note what a pod told. Returns whether that is news."""
         was_silent = self._silences.pop(pod_uid, 0) >= SILENCES_TOLERATED
         before = self._told.get(pod_uid)
-        self._told[pod_uid] = demand
-        return was_silent or before != demand
+        self._told[pod_uid] = report
+        return was_silent or before != report
 
     def silence(self, pod_uid: str) -> bool:
         """Note that a pod did not answer. Returns whether that is news."""

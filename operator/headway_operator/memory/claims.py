@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headway_operator.observe.memo import Memo
+from headway_operator.memory.memo import Memo
 from headway_operator.observe.records import ServiceKey
 
 

@@ -1,0 +1,1 @@
+"""What is remembered from one look at a service to the next."""
