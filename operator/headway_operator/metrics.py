@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 
 from prometheus_client import Counter, Gauge, Histogram
+
+from headway_operator.api import Condition, ConditionType
+
+_TRUTH = {"True": 1, "False": 0, "Unknown": -1}
 
 RECONCILE_SECONDS = Histogram(
     "headway_operator_reconcile_seconds",
@@ -36,13 +41,22 @@ DEGRADATION = Gauge(
     "Place in its ladder of the last step that a service stands on; absent without one.",
     ["service_namespace", "service"],
 )
-LEADER = Gauge("headway_operator_leader", "1 while this process leads.")
+CONDITION = Gauge(
+    "headway_operator_condition",
+    "A condition of a service: 1 True, 0 False, -1 Unknown; absent where there is none.",
+    ["service_namespace", "service", "condition"],
+)
+LEADER = Gauge("headway_operator_leader", "1 while this process leads, and sees the cluster.")
 GPUS = Gauge(
     "headway_operator_gpus",
     "GPUs of all services, where they share a quota: what there is, is given, and is wanted.",
     ["what"],
 )
 SERVICES = Gauge("headway_operator_services", "InferenceServices that are watched.")
+UNREACHED = Gauge(
+    "headway_operator_unreached_activators",
+    "Services whose activators are ready and do not answer the operator.",
+)
 
 
 def show_rung(namespace: str, service: str, rung: int) -> None:
@@ -52,6 +66,24 @@ def show_rung(namespace: str, service: str, rung: int) -> None:
         return
     with contextlib.suppress(KeyError):
         DEGRADATION.remove(namespace, service)
+
+
+def show_conditions(namespace: str, service: str, conditions: Iterable[Condition]) -> None:
+    """Show all conditions of a service; none of one that is gone."""
+    shown = {each.type: _TRUTH[each.status] for each in conditions}
+    for kind in ConditionType:
+        if kind in shown:
+            labels = {"service_namespace": namespace, "service": service, "condition": kind}
+            CONDITION.labels(**labels).set(shown[kind])
+            continue
+        with contextlib.suppress(KeyError):
+            CONDITION.remove(namespace, service, kind)
+
+
+def show_nothing(namespace: str, service: str) -> None:
+    """The service is gone."""
+    show_rung(namespace, service, 0)
+    show_conditions(namespace, service, ())
 
 
 def show_gpus(quota: int | None, running: int, wanted: int) -> None:

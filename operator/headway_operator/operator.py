@@ -28,13 +28,15 @@ from headway_operator.errors import told
 from headway_operator.memory.memory import Memory
 from headway_operator.metrics import (
     COLLECT_SECONDS,
+    CONDITION,
     DEGRADATION,
     LEADER,
     METRICS_SOURCE,
     RECONCILE_SECONDS,
     SERVICES,
+    UNREACHED,
     show_gpus,
-    show_rung,
+    show_nothing,
 )
 from headway_operator.observe.activator_watch import ActivatorWatch
 from headway_operator.observe.clock_watch import ClockWatch
@@ -43,6 +45,7 @@ from headway_operator.observe.engine_metrics.collector import Collector
 from headway_operator.observe.engine_metrics.prometheus import Prometheus
 from headway_operator.observe.instant import Instant
 from headway_operator.observe.polling import Poller
+from headway_operator.observe.reach import unreached_services
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.relist import Relist
 from headway_operator.observe.sidecar_client import SidecarClient
@@ -58,6 +61,8 @@ SILENT_LOOKS = 20
 """The Lease is looked at every 3 s, and renewed as often by who leads. A watch that shows none of
 that for so many looks, which take a minute at least, is dead. Looks that fail do not count: an API
 server that is away shows nobody anything, and another process would not find it either."""
+BLIND_AFTER = 5
+"""Comparisons in a row that failed: some 15 s."""
 _WORKERS = 16
 _LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
 
@@ -94,6 +99,8 @@ class Operator:
         )
         self.term: int | None = None
         self.looks_when_alive = 0
+        self.unreached = 0
+        self.failed_comparisons = 0
         self.tasks: list[asyncio.Task[None]] = []
 
     async def reconcile(self, key: ServiceKey) -> None:
@@ -144,6 +151,7 @@ class Operator:
             public_keys=self.keys.public_keys(),
             epoch=epoch,
             gpu_quota=self.environment.gpu_quota,
+            unreached=self.unreached,
         )
 
     async def work(self, key: ServiceKey) -> None:
@@ -156,6 +164,8 @@ class Operator:
             outcome = "not leader"
         finally:
             RECONCILE_SECONDS.labels(outcome=outcome).observe(time.perf_counter() - began)
+            if self.cluster.service(key) is None:
+                show_nothing(*key)  # it may have gone while it was looked at
 
     async def tick(self) -> None:
         """Look at the services, whatever happens, and at metrics, sidecars and keys."""
@@ -165,7 +175,7 @@ class Operator:
             due = max(due + TICK_SECONDS, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
             self.watch_clock()
-            LEADER.set(self.leadership.epoch is not None)
+            LEADER.set(self.leadership.epoch is not None and self.sees_cluster)
             SERVICES.set(len(self.cluster.services))
             self.watch_activators()
             self.show_gpus()
@@ -175,6 +185,7 @@ class Operator:
                 )
             else:
                 DEGRADATION.clear()
+                CONDITION.clear()
             self.queue.add_idle(
                 self.rounds.due(self.cluster.services, lambda key: self.cluster.pods.get(key, ()))
             )
@@ -183,12 +194,14 @@ class Operator:
                 logger.error("%s. The keys stay as they were", trouble)
 
     def watch_activators(self) -> None:
-        """Ask the activators there are, as long as this process leads."""
+        """Ask the activators there are, as long as this process leads, and count who is silent."""
         activators = self.cluster.activators
         leads = self.leadership.epoch is not None
         self.activator_watch.watch(
             (key, pod) for key, pods in (activators.items() if leads else ()) for pod in pods
         )
+        self.unreached = unreached_services(activators, self.memory.activators) if leads else 0
+        UNREACHED.set(self.unreached)
 
     def show_gpus(self) -> None:
         """Show how far shared GPUs go; who does not lead has nothing to say of them."""
@@ -212,21 +225,25 @@ class Operator:
 
     async def compare(self) -> None:
         """Compare what is known with what exists; nothing is acted on before all is known."""
-        failures = 0
         while True:
             was_complete = self.relist.complete
             try:
                 await self.relist.compare()
-                failures = 0
+                self.failed_comparisons = 0
             except (ApiException, aiohttp.ClientError, TimeoutError) as error:
-                failures += 1
+                self.failed_comparisons += 1
                 logger.warning("Objects cannot be listed: %s", told(error))
             if self.relist.complete and not was_complete:
                 self.look_at_all()
-            if failures:
-                await asyncio.sleep(backoff_seconds(failures, jitter=1))
+            if self.failed_comparisons:
+                await asyncio.sleep(backoff_seconds(self.failed_comparisons, jitter=1))
             else:
                 await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
+
+    @property
+    def sees_cluster(self) -> bool:
+        """Whether all is known: who may not list what there is leads in name only."""
+        return self.relist.complete and self.failed_comparisons < BLIND_AFTER
 
     def begin_term(self) -> None:
         """Lead from now on.
@@ -248,7 +265,7 @@ class Operator:
         """An object was deleted: what we wrote of it is history."""
         if slot == KIND:
             self.memory.forget(key)
-            show_rung(*key, 0)
+            show_nothing(*key)
         else:
             self.memory.children.deleted((slot, key), uid)
 

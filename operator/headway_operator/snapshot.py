@@ -51,6 +51,7 @@ class OperatorFacts:
         public_keys: one key, or two while keys are rotated.
         epoch: its term of leadership; grows with every change of leader.
         gpu_quota: GPUs that all services may use together; None where nobody limits them.
+        unreached: services whose activators are ready, and do not answer the operator.
     """
 
     namespace: str
@@ -59,6 +60,7 @@ class OperatorFacts:
     epoch: int
     router_image: str = ""
     gpu_quota: int | None = None
+    unreached: int = 0
 
 
 @dataclass(frozen=True)

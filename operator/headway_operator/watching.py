@@ -17,6 +17,7 @@ from headway_operator.api.labels import COMPONENT_LABEL, MANAGED_SELECTOR, SERVI
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.records import ServiceKey
 from headway_operator.observe.trimming import child_record, pod_record, service_record
+from headway_operator.patience import Logins, Pauses
 from headway_operator.watch_storage import NoDiffBase, NoProgress
 
 SERVICES = (GROUP, VERSION, PLURAL)
@@ -60,6 +61,7 @@ def watch_settings(lease_name: str) -> kopf.OperatorSettings:
     settings.persistence.progress_storage = NoProgress()
     settings.networking.connect_timeout = 10
     settings.networking.request_timeout = 60
+    settings.networking.error_backoffs = Pauses()
     # A connection that died silently is noticed by one of these.
     settings.watching.connect_timeout = 10
     settings.watching.server_timeout = 240
@@ -81,10 +83,15 @@ def watch_registry(
     _watch_pods(registry, cluster, listener)
     _watch_ourselves(registry, listener)
 
-    @kopf.on.login(id="login", registry=registry)
-    async def login(**given: Any) -> kopf.ConnectionInfo | None:
+    def read_credentials(**given: Any) -> kopf.ConnectionInfo | None:
         in_pod = kopf.login_with_service_account(**given)
         return in_pod or kopf.login_with_kubeconfig(**given)
+
+    logins = Logins(read_credentials)
+
+    @kopf.on.login(id="login", registry=registry)
+    async def login(**given: Any) -> kopf.ConnectionInfo | None:
+        return await logins.next(**given)
 
     # Here, and not after kopf's end: kopf waits for all tasks that were started meanwhile.
     @kopf.on.cleanup(id="stop", registry=registry)

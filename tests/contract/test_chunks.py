@@ -199,3 +199,26 @@ def test_without_statistics_what_has_ended_is_forgotten_too(
 
 def _broken(*_: Any) -> Any:
     raise OSError("no space left")
+
+
+def test_a_running_prompt_that_will_be_late_gives_way(make: Any, plans: list[StepPlan]) -> None:
+    long = TrafficClass("long", ttft_ms=100_000, tpot_ms=40)
+    engine = make(policy(classes=(CHAT, long)))
+    engine.add("long", "long", prompt_tokens=2000, arrival_s=-60.0)
+    assert engine.step().num_scheduled_tokens == {"long": 256}
+    engine.publish(policy(2, classes=(CHAT, replace(long, ttft_ms=30_000))))
+    engine.step()
+    assert not plans[-1].late_prefills
+    for number in range(3):
+        engine.add(f"chat{number}", "chat", prompt_tokens=120, arrival_s=-1.0)
+    first = engine.step().num_scheduled_tokens
+    assert plans[-1].late_prefills == ("long",)
+    assert plans[-1].late == ()
+    assert first == {"chat0": 120, "chat1": 120, "chat2": 16}
+    engine.step()
+    assert not plans[-1].late_prefills
+    (told,) = [each for each in work_of(engine)._prefills.values() if each.is_late]
+    assert told.request.request_id == "long"
+    for _ in engine.run():
+        pass
+    assert len(engine.admitted) == 4

@@ -12,7 +12,7 @@ from headway_operator.act.push import PolicyPusher
 from headway_operator.act.status import StatusWriter
 from headway_operator.decide import Plan
 from headway_operator.memory.memory import Memory
-from headway_operator.metrics import RETUNES, show_rung
+from headway_operator.metrics import RETUNES, show_conditions, show_rung
 from headway_operator.observe.instant import Instant
 from headway_operator.snapshot import Snapshot
 
@@ -44,6 +44,7 @@ class Actor:
         if took_no_step:
             remembered.shortages = plan.shortages
         show_rung(*snapshot.service.key, plan.rung)
+        show_conditions(*snapshot.service.key, plan.status.conditions)
         for change in plan.changes:
             RETUNES.labels(what=change.what).inc()
             logger.info("%s: %s", snapshot.service.key, change)

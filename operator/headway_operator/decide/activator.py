@@ -6,13 +6,17 @@ from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ACTIVATOR, POLICY_PORT
 from headway_operator.decide.facts import Facts
 from headway_operator.decide.pods import points_to, ready_pods
-from headway_operator.decide.scaling import UNATTENDED_SECONDS
+from headway_operator.decide.scaling import MOST_UNREACHED, UNATTENDED_SECONDS, is_cut_off
 from headway_operator.decide.verdict import Verdict
 from headway_operator.observe.classify import worst_problem
 from headway_operator.snapshot import Snapshot
 
 _SILENT = (
     f"The operator cannot ask the activator's pods on port {POLICY_PORT}: check NetworkPolicies"
+)
+_CUT_OFF = (
+    f"The operator cannot ask the activators of more than {MOST_UNREACHED} services on port "
+    f"{POLICY_PORT}, though they are ready: check its network and NetworkPolicies"
 )
 _AT_ZERO = f"one is started when this has lasted {UNATTENDED_SECONDS:.0f} s"
 
@@ -56,8 +60,7 @@ def activator_ready(facts: Facts) -> Verdict | None:
     snapshot, wanted = facts.snapshot, facts.spec.scaling.activator.replicas
     ready, is_at_zero = ready_pods(snapshot.activators), facts.wanted == 0
     if ready and all(each.uid in snapshot.silent for each in snapshot.activators if each.ready):
-        text = f"Requests wait and start no engine: {_AT_ZERO}" if is_at_zero else "Engines stay"
-        return Verdict("False", "ActivatorSilent", f"{_SILENT}. {text}", alarming=True)
+        return _silent(snapshot, is_at_zero=is_at_zero)
     if ready:
         text = f"{min(ready, wanted)} of {wanted} activator pods ready"
         return Verdict("True", "ActivatorReady", text)
@@ -69,3 +72,11 @@ def activator_ready(facts: Facts) -> Verdict | None:
         text = f"{problem.message}. {text}"
         return Verdict("False", problem.reason, text, alarming=True)
     return Verdict("False", "ActivatorStarting", f"No activator pod is ready yet. {text}")
+
+
+def _silent(snapshot: Snapshot, *, is_at_zero: bool) -> Verdict:
+    reason, cause, then = "ActivatorSilent", _SILENT, _AT_ZERO
+    if is_cut_off(snapshot):
+        reason, cause, then = "OperatorCutOff", _CUT_OFF, "none is until it can again"
+    text = f"Requests wait and start no engine: {then}" if is_at_zero else "Engines stay"
+    return Verdict("False", reason, f"{cause}. {text}", alarming=True)

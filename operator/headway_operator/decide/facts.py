@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from headway_operator.api import InferenceServiceSpec
 from headway_operator.api.labels import ENGINE
 from headway_operator.api.status import TakenStep
+from headway_operator.decide.late import late_pod
 from headway_operator.decide.scaling import Scaled
 from headway_operator.memory.published import PublishedPolicy
 from headway_operator.memory.refusal import Refusal
@@ -36,6 +37,7 @@ class Facts:
         loaded: how many of the current pods have loaded the model.
         problem: what is wrong with the current pods, or with making them.
         overdue: the rollout made no progress for as long as an engine may take to start.
+        late: a current pod that has a node and was not ready for so long.
         refusals: objects that are needed and that the API server does not take.
         scaled: how many pods were decided on; None where the spec cannot be read.
         degradation: steps of the ladder that are in force, in its order.
@@ -53,6 +55,7 @@ class Facts:
     loaded: int = 0
     problem: Problem | None = None
     overdue: bool = False
+    late: PodRecord | None = None
     refusals: tuple[Refusal, ...] = ()
     scaled: Scaled | None = None
     degradation: tuple[TakenStep, ...] = ()
@@ -86,6 +89,7 @@ def gather_facts(
         loaded=sum(_has_loaded(pod) for pod in current),
         problem=problem,
         overdue=_overdue(snapshot.rollout),
+        late=late_pod(current, spec.engine.startup_timeout_seconds, now),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headway_operator.api import ConditionType
 from headway_operator.api.labels import child_name
 from headway_operator.decide.facts import Facts
+from headway_operator.decide.late import told_late
 from headway_operator.decide.verdict import Check, Verdict
 from headway_operator.memory.refusal import Refusal
 
@@ -64,11 +65,16 @@ def broken(facts: Facts) -> Verdict | None:
 
 
 def overdue(facts: Facts) -> Verdict | None:
-    """The rollout took longer than an engine may take to start."""
-    if not facts.overdue or facts.ready >= facts.wanted or facts.spec is None:
+    """The rollout, or a pod, took longer than an engine may take to start."""
+    if facts.ready >= facts.wanted or facts.spec is None:
         return None
     seconds = facts.spec.engine.startup_timeout_seconds
-    text = f"No progress for {seconds} s (engine.startupTimeoutSeconds)"
+    if facts.late is not None:
+        text = told_late(facts.late, seconds)
+    elif facts.overdue:
+        text = f"No progress for {seconds} s (engine.startupTimeoutSeconds)"
+    else:
+        return None
     return Verdict("False", "ProgressDeadlineExceeded", text, alarming=True)
 
 

@@ -173,6 +173,8 @@ class PodRecord:
             network is there; None until there is one.
         containers: by name, init containers included.
         gated: it is unready because somebody's readiness gate says so.
+        unready_since: since when its node has called it not ready, as Unix time in seconds; None
+            while it is ready, and before it has a node.
     """
 
     namespace: str
@@ -188,6 +190,7 @@ class PodRecord:
     prepared: ConditionRecord | None
     containers: Mapping[str, ContainerRecord]
     gated: bool = False
+    unready_since: float | None = None
 
     @property
     def takes_policies(self) -> bool:

@@ -99,7 +99,12 @@ def pod_record(body: Body) -> PodRecord:
         prepared=conditions.get("PodReadyToStartContainers"),
         containers=_containers(spec, status),
         gated=ready is not None and ready.reason == "ReadinessGatesNotReady",
+        unready_since=_unready_since(ready),
     )
+
+
+def _unready_since(ready: ConditionRecord | None) -> float | None:
+    return ready.since if ready is not None and ready.status != "True" and ready.since else None
 
 
 def _status(status: Body) -> InferenceServiceStatus:

@@ -10,6 +10,7 @@ from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
+from headway_runtime.scheduling.lateness import Late
 from headway_runtime.scheduling.order import BACKGROUND, urgency_of
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
@@ -49,7 +50,7 @@ class Candidate(NamedTuple):
 def candidates(
     work: Work,
     waiting: Sequence[WaitingRequest],
-    late: Container[str],
+    late: Late,
     looks: int,
     most_tokens: int,
 ) -> list[Candidate]:
@@ -60,20 +61,20 @@ def candidates(
     Args:
         work: what runs.
         waiting: what waits, in order, read lazily.
-        late: ids of those that have just been found to be late.
+        late: those that have just been found to be late.
         looks: waiting requests to look at, for whom the batch has room.
         most_tokens: what a step has room for; more than that is not looked for.
     """
     found = [
         _candidate(each, each.computed_tokens, each.remaining_tokens, is_running=True)
-        for each in work.prefills
+        for each in _given_up(work.prefills, late.running)
     ]
     seen = _front(waiting, looks, most_tokens)
     if seen:
         seen += _background_head(waiting, len(seen))
     for each in seen:
         if each.prefill_tokens > 0 and not each.is_misfit:
-            request = replace(each, is_late=True) if each.request_id in late else each
+            request = replace(each, is_late=True) if each.request_id in late.waiting else each
             found.append(_candidate(request, 0, each.prefill_tokens, is_running=False))
     if len(found) < 2:  # noqa: PLR2004 - nothing to sort, as in most steps
         return found
@@ -82,6 +83,12 @@ def candidates(
     if work.carried.running_first_steps > 0:
         found.sort(key=attrgetter("is_running"), reverse=True)
     return found
+
+
+def _given_up(prefills: Sequence[Prefill], late: Container[str]) -> Sequence[Prefill]:
+    if not late:
+        return prefills
+    return [replace(each, is_late=each.is_late or each.request_id in late) for each in prefills]
 
 
 def by_turns(found: list[Candidate], turns: Sequence[BackgroundRequest]) -> list[Candidate]:

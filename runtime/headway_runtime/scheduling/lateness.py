@@ -1,7 +1,8 @@
-"""Which waiting requests lose their TTFT, so that those that can keep it do not wait behind them.
+"""Which requests lose their TTFT, so that those that can keep it do not wait behind them.
 
 Those that cannot keep it any more, and those of tenants that have had more than their share while
-others wait.
+others wait. Also one whose prompt is being computed: a prompt of 30,000 tokens that will be half a
+second late is no reason to make forty short ones late.
 """
 
 from __future__ import annotations
@@ -32,15 +33,32 @@ class _Job(NamedTuple):
 
     Attributes:
         deadline_s: when its first token was promised.
-        seconds: what it takes.
-        waiting_id: id of the request if it waits; empty if it runs.
+        seconds: what is left of it takes so long.
+        request_id: whose it is; empty if it is not to be given up.
+        runs: it is being computed.
         level: how far its tenant is above its share.
     """
 
     deadline_s: float
     seconds: float
-    waiting_id: str
+    request_id: str
+    runs: bool = False
     level: int = 0
+
+
+class Late(NamedTuple):
+    """Requests whose TTFT is given up.
+
+    Attributes:
+        waiting: ids of those that wait.
+        running: ids of those whose prompts are being computed.
+    """
+
+    waiting: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+
+
+NOBODY_LATE = Late()
 
 
 def next_look_s(work: Work, waiting: int, late: int, tenants: Tenants) -> float:
@@ -59,8 +77,8 @@ def next_look_s(work: Work, waiting: int, late: int, tenants: Tenants) -> float:
 
 def late_requests(
     work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants = NO_TENANTS
-) -> tuple[str, ...]:
-    """Ids of waiting requests to give up the TTFT of.
+) -> Late:
+    """Requests to give up the TTFT of.
 
     So many of them that the others keep theirs, and all of a tenant that is over its share.
     """
@@ -72,11 +90,12 @@ def late_requests(
         each.request_id for each in front if each.tenant in greedy and _deadline_s(each) is not None
     ]
     others = [each for each in front if each.tenant not in greedy]
-    return (*lost, *_too_much(work, others, tenants))[:LATE_A_STEP]
+    too_much = _too_much(work, others, tenants)
+    return too_much._replace(waiting=(*lost, *too_much.waiting)[:LATE_A_STEP])
 
 
-def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> tuple[str, ...]:
-    """Ids of waiting requests that are too much, so that as many as possible are in time.
+def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> Late:
+    """Requests that are too much, so that as many as possible are in time.
 
     Moore and Hodgson's rule: go through the prompts by deadline; whenever one would be late, give
     up the one that takes longest of all so far. With everybody kept in line instead, more work than
@@ -85,26 +104,33 @@ def _too_much(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -
     """
     jobs = _jobs(work, waiting, tenants)
     end_s = work.free_s + min([each.tpot_s for each in work.due], default=0.0)
-    if not jobs or end_s + sum([job.seconds for job in jobs]) <= min(jobs).deadline_s:
+    deadlines_s = [job.deadline_s for job in jobs if job.request_id]
+    if not deadlines_s or end_s + sum([job.seconds for job in jobs]) <= min(deadlines_s):
         # Nobody would be late in whatever order.
-        return ()
+        return NOBODY_LATE
     jobs.sort()
-    taken: list[tuple[int, float, str]] = []
-    late: list[str] = []
+    taken: list[tuple[int, float, str, bool]] = []
+    late: list[tuple[str, bool]] = []
     for job in jobs:
         end_s += job.seconds
-        if job.waiting_id:
-            heappush(taken, (-job.level, -job.seconds, job.waiting_id))
-        if end_s > job.deadline_s and taken:
-            _, seconds, given_up = heappop(taken)
+        if not job.request_id:
+            continue
+        heappush(taken, (-job.level, -job.seconds, job.request_id, job.runs))
+        if end_s > job.deadline_s:
+            _, seconds, given_up, runs = heappop(taken)
             end_s += seconds
-            late.append(given_up)
-    return tuple(late[:LATE_A_STEP])
+            late.append((given_up, runs))
+    del late[LATE_A_STEP:]
+    return Late(
+        tuple([name for name, runs in late if not runs]),
+        tuple([name for name, runs in late if runs]),
+    )
 
 
 def _jobs(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> list[_Job]:
-    """Prompts with a TTFT to keep; none if none of them waits, since only those are given up."""
-    if not waiting or _deadline_s(waiting[0]) is None:
+    """Prompts with a TTFT to keep; none if one runs alone, since there is nobody to give way to."""
+    somebody_waits = bool(waiting) and _deadline_s(waiting[0]) is not None
+    if not somebody_waits and len(work.prefills) < 2:  # noqa: PLR2004 - one runs alone
         return []
     cost, slower = work.step_time.mixed, slowdown(work)
     jobs = []
@@ -115,12 +141,16 @@ def _jobs(work: Work, waiting: Sequence[WaitingRequest], tenants: Tenants) -> li
             break
         took_s = slower * chunk_seconds(cost, 0, request.prefill_tokens)
         level = tenants.levels.get(request.tenant, 0)
-        jobs.append(_Job(deadline_s, took_s, request.request_id, level))
+        jobs.append(_Job(deadline_s, took_s, request.request_id, level=level))
     for running in work.prefills:
         deadline_s = _deadline_s(running)
-        if deadline_s is not None:
-            took_s = chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
-            jobs.append(_Job(deadline_s, slower * took_s, ""))
+        if deadline_s is None:
+            continue
+        took_s = slower * chunk_seconds(cost, running.computed_tokens, running.remaining_tokens)
+        # What is computed once more after the first token came has no TTFT to lose any more.
+        name = "" if running.has_answered else running.request_id
+        level = tenants.levels.get(running.tenant, 0)
+        jobs.append(_Job(deadline_s, took_s, name, runs=True, level=level))
     return jobs
 
 

@@ -79,6 +79,7 @@ class StepPlan:
             this order.
         late: ids of waiting requests that cannot keep their TTFT any more: they give way to those
             that can.
+        late_prefills: ids of running requests whose prompts are not computed, likewise.
         background_last: running requests that were promised neither TTFT nor TPOT go behind all
             others in the batch, from whose end an engine preempts.
         carried: for the next step; None leaves it as it is.
@@ -94,6 +95,7 @@ class StepPlan:
     first: str | None = None
     in_turn: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
+    late_prefills: tuple[str, ...] = ()
     background_last: bool = False
     carried: Carried | None = None
 

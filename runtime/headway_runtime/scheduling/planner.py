@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from headway_runtime.scheduling.candidates import LOOKS, Candidate, by_turns, candidates
 from headway_runtime.scheduling.lanes import admit, place_newcomers, without_background
-from headway_runtime.scheduling.lateness import late_requests, next_look_s
+from headway_runtime.scheduling.lateness import NOBODY_LATE, late_requests, next_look_s
 from headway_runtime.scheduling.lazy import Remembered, merged
 from headway_runtime.scheduling.limits import decide_limits
 from headway_runtime.scheduling.order import overtakes, place
@@ -140,11 +140,11 @@ def _with_prefill(
     decode_tokens = work.decodes * view.tokens_per_decode
     most_tokens = max(0, plan.limits.token_budget - decode_tokens)
     waiting = Remembered(_front(view, plan.placements))
-    late: tuple[str, ...] = ()
+    late = NOBODY_LATE
     look_s = work.carried.next_look_s
     if work.now_s >= look_s:
         late = late_requests(work, waiting, view.tenants)
-        look_s = next_look_s(work, len(waiting), len(late), view.tenants)
+        look_s = next_look_s(work, len(waiting), len(late.waiting), view.tenants)
     slots = max(0, plan.limits.max_batch_size - view.running)
     found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)
     if turns is not None:
@@ -164,7 +164,8 @@ def _with_prefill(
         admits=prefill.admits,
         first=prefill.first,
         in_turn=() if turns is None else _waiting_background(found),
-        late=late,
+        late=late.waiting,
+        late_prefills=late.running,
         background_last=bool(yields),
         reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields, *_shared(turns)),
         carried=replace(prefill.carried, next_look_s=look_s),

@@ -99,6 +99,7 @@ class Prefill:
         is_late: it can keep its TTFT no more.
         tenant: whose it is.
         due_s: when it is due in the order although its class says nothing of it, likewise.
+        has_answered: its first token came before, and it is computed once more.
     """
 
     request_id: str
@@ -109,6 +110,7 @@ class Prefill:
     is_late: bool = False
     tenant: str = ""
     due_s: float | None = None
+    has_answered: bool = False
 
 
 BackgroundRequest = WaitingRequest | Prefill

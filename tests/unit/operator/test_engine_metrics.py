@@ -175,6 +175,14 @@ async def test_prometheus_is_asked_for_values_and_their_age(tmp_path: Path) -> N
     assert all('namespace=~"team"' in query for query, _ in server.seen)
 
 
+async def test_a_pod_whose_scrape_fails_between_the_queries_is_one_that_was_not_scraped() -> None:
+    async with serving(Server({"ages": [vector(NAMED, 1.5)], "values": []})) as url:
+        prometheus = Prometheus(url)
+        found = await prometheus.newest()
+        await prometheus.close()
+    assert found == {}
+
+
 @pytest.mark.parametrize(
     ("server", "said"),
     [

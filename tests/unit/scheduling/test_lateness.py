@@ -14,6 +14,8 @@ from headway_runtime.scheduling.lateness import (
     LATE_A_STEP,
     LOOKS,
     MANY_WAIT,
+    NOBODY_LATE,
+    Late,
     late_requests,
     next_look_s,
 )
@@ -44,19 +46,25 @@ def chat(name: str, tokens: int, arrival_s: float = NOW, **more: Any) -> Waiting
     return WaitingRequest(name, arrival_s, CHAT, prefill_tokens=tokens, **more)
 
 
+def late_waiting(*arguments: Any) -> tuple[str, ...]:
+    found = late_requests(*arguments)
+    assert found.running == ()
+    return found.waiting
+
+
 def seconds(tokens: int) -> float:
     return chunk_seconds(MODEL.mixed, 0, tokens)
 
 
 def test_one_that_is_too_late_whatever_goes_first_is_given_up() -> None:
-    assert late_requests(IDLE, [chat("gone", 400, NOW - 2), chat("fine", 400)]) == ("gone",)
+    assert late_waiting(IDLE, [chat("gone", 400, NOW - 2), chat("fine", 400)]) == ("gone",)
 
 
 def test_the_longest_is_given_up_so_that_more_are_kept() -> None:
     # Each alone could be kept; the long one first would make all others late.
     arrived = NOW - 0.5
     waiting = [chat("long", 18_000, arrived), *(chat(f"s{n}", 4000, arrived) for n in range(5))]
-    late = late_requests(IDLE, waiting)
+    late = late_waiting(IDLE, waiting)
     assert "long" in late
     kept = [each for each in waiting if each.request_id not in late]
     assert sum(seconds(each.prefill_tokens) for each in kept) <= 0.5
@@ -65,21 +73,53 @@ def test_the_longest_is_given_up_so_that_more_are_kept() -> None:
 
 def test_tokens_that_are_due_make_prompts_slower() -> None:
     waiting = [chat("a", 15_000, NOW - 0.45)]
-    assert late_requests(IDLE, waiting) == ()
-    assert late_requests(BUSY, waiting) == ("a",)
+    assert late_waiting(IDLE, waiting) == ()
+    assert late_waiting(BUSY, waiting) == ("a",)
 
 
-def test_running_prompts_take_their_time_and_are_not_given_up() -> None:
-    running = Prefill("r", 0, 30_000, NOW - 0.5, CHAT)
-    assert late_requests(replace(IDLE, prefills=(running,)), [chat("a", 400, NOW - 0.4)]) == ("a",)
+def test_running_prompts_take_their_time() -> None:
+    running = Prefill("r", 0, 15_000, NOW - 0.2, CHAT)
+    waiting = [chat("a", 15_000, NOW - 0.4)]
+    assert late_waiting(IDLE, waiting) == ()
+    assert len(late_waiting(replace(IDLE, prefills=(running,)), waiting)) == 1
     background = replace(running, traffic_class=BATCH)
-    assert late_requests(replace(IDLE, prefills=(background,)), [chat("a", 400, NOW - 0.4)]) == ()
+    assert late_waiting(replace(IDLE, prefills=(background,)), waiting) == ()
+
+
+def test_a_long_prompt_that_runs_is_given_up_rather_than_many_short_ones() -> None:
+    running = Prefill("long", 2_000, 25_000, NOW - 9.5, TrafficClass("long", ttft_ms=10_000))
+    waiting = [chat(f"s{n}", 400, NOW - 0.5) for n in range(20)]
+    assert late_requests(replace(IDLE, prefills=(running,)), waiting) == Late((), ("long",))
+
+
+def test_what_is_left_of_a_prompt_counts_and_not_what_it_was() -> None:
+    nearly_done = Prefill("long", 29_000, 1_000, NOW - 0.9, CHAT)
+    waiting = [chat("a", 12_000, NOW - 0.7)]
+    assert late_waiting(replace(IDLE, prefills=(nearly_done,)), waiting) == ("a",)
+
+
+def test_of_two_that_run_the_longer_one_gives_way_though_nobody_waits() -> None:
+    running = (Prefill("r", 0, 18_000, NOW - 0.5, CHAT), Prefill("s", 0, 9_000, NOW - 0.4, CHAT))
+    assert late_requests(replace(IDLE, prefills=running), []) == Late((), ("r",))
+
+
+def test_one_that_runs_alone_is_not_given_up() -> None:
+    alone = Prefill("r", 0, 30_000, NOW - 0.9, CHAT)
+    assert late_requests(replace(IDLE, prefills=(alone,)), []) == NOBODY_LATE
+
+
+def test_one_whose_first_token_came_has_no_ttft_to_lose() -> None:
+    again = Prefill("again", 0, 9_000, NOW - 30, CHAT, has_answered=True)
+    in_hand = replace(IDLE, prefills=(again,))
+    assert late_waiting(in_hand, [chat("fine", 9_000)]) == ()
+    assert late_waiting(in_hand, [chat("gone", 400, NOW - 1)]) == ("gone",)
 
 
 def test_prompts_that_are_alike_in_everything_are_told_apart() -> None:
     running = (Prefill("r", 0, 9000, NOW - 0.9, CHAT), Prefill("s", 0, 9000, NOW - 0.9, CHAT))
-    work = replace(IDLE, prefills=running)
-    assert late_requests(work, [chat("a", 9000, NOW - 0.9)]) == ("a",)
+    in_hand = replace(IDLE, prefills=running)
+    late = late_requests(in_hand, [chat("a", 9000, NOW - 0.9)])
+    assert sorted((*late.waiting, *late.running)) == ["a", "r", "s"]
 
 
 def test_only_who_was_promised_a_ttft_and_can_still_keep_it_counts() -> None:
@@ -88,7 +128,7 @@ def test_only_who_was_promised_a_ttft_and_can_still_keep_it_counts() -> None:
         WaitingRequest("batch", NOW - 500, BATCH, prefill_tokens=9000),
         WaitingRequest("none", NOW - 500, None, prefill_tokens=9000),
     ]
-    assert late_requests(IDLE, others) == ()
+    assert late_waiting(IDLE, others) == ()
 
 
 prompts = st.lists(
@@ -98,7 +138,7 @@ prompts = st.lists(
 
 @given(prompts)
 def test_who_is_kept_can_be_kept_and_giving_up_in_order_would_keep_no_more(waiting: Any) -> None:
-    late = set(late_requests(IDLE, waiting))
+    late = set(late_waiting(IDLE, waiting))
     in_order = sorted(waiting, key=lambda each: each.arrival_s)
     kept = [each for each in in_order if each.request_id not in late]
     if len(late) < LATE_A_STEP:

@@ -8,6 +8,7 @@ import pytest
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.candidates import Candidate, candidates
+from headway_runtime.scheduling.lateness import NOBODY_LATE
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import plan_step
 from headway_runtime.scheduling.reason import Reason
@@ -25,7 +26,7 @@ def waiting(chats: int, batches: int) -> list[Candidate]:
         WaitingRequest(f"r{n}", 100.0, CHAT if n < chats else None, prefill_tokens=10)
         for n in range(chats + batches)
     ]
-    return candidates(WORK, requests, (), 64, 8192)
+    return candidates(WORK, requests, NOBODY_LATE, 64, 8192)
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,19 @@ def test_late_requests_are_put_in_order_anew() -> None:
     ]
 
 
+def test_the_ttft_of_a_running_prompt_is_given_up() -> None:
+    made, _ = engine(*[Arrival(0.0, "chat", 300, 5)] * 2, mode=Mode.ACT)
+    made._receive()
+    made.apply(plan())
+    made._batch.fill(made._limits, made._waiting, made._caps)
+    made.apply(plan(late_prefills=("1",)))
+    seen = made.observe().work
+    assert seen is not None
+    assert [(each.request_id, each.is_late, each.has_answered) for each in seen.prefills] == [
+        ("1", True, False)
+    ]
+
+
 def test_the_planner_is_told_what_is_in_hand() -> None:
     made, _ = engine(
         Arrival(0.0, "chat", 100, 50),

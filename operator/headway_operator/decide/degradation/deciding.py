@@ -19,6 +19,7 @@ from headway_operator.decide.degradation.leaving import (
     had_again,
     left,
     moved_on,
+    not_ahead,
     tried_again,
     with_wanted,
 )
@@ -76,7 +77,7 @@ def decide_degradation(
     void = tuple(
         _taken_back([each], "the spec is another one") for each in before if each not in standing
     )
-    standing = tuple(with_wanted(each, declared) for each in standing)
+    standing = tuple(with_wanted(not_ahead(each, facts.now), declared) for each in standing)
     look = _Look(facts, declared, signals, readings, watch, standing)
     moved = _taken(look) or _left(look) or _moved_on(look) or _tried_again(look)
     moved = moved or Degradation(standing, watch)

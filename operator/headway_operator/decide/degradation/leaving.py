@@ -11,7 +11,7 @@ from headway_operator.decide.degradation.ladder import RULES
 from headway_operator.decide.degradation.reading import is_complete, serving
 from headway_operator.decide.facts import Facts
 from headway_operator.memory.shortage import ShortageWatch
-from headway_operator.observe.instant import unix_of
+from headway_operator.observe.instant import Instant, unix_of
 
 CLEAR_SECONDS = 120
 """There has been enough for so long before a live step is taken back."""
@@ -68,6 +68,17 @@ def tried_again(standing: Iterable[TakenStep], facts: Facts) -> tuple[TakenStep,
         return ()
     changes = {"retrying": True, "since": facts.now.text, "in_place": True}
     return tuple(each.model_copy(update=changes) for each in found)
+
+
+def not_ahead(taken: TakenStep, now: Instant) -> TakenStep:
+    """The step, begun now if it claims to begin later: it was timed by a clock that was set back.
+
+    So no pause lasts for longer than it may from now on. After a clock that was set forwards one
+    may end too early, once.
+    """
+    if unix_of(taken.since) <= now.unix:
+        return taken
+    return taken.model_copy(update={"since": now.text})
 
 
 def with_wanted(taken: TakenStep, declared: InferenceServiceSpec) -> TakenStep:

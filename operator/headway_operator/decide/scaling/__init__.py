@@ -3,6 +3,19 @@
 from headway_operator.decide.scaling.decision import decide_scaling
 from headway_operator.decide.scaling.quota import claim_of
 from headway_operator.decide.scaling.scaled import Scaled
-from headway_operator.decide.scaling.zero import NO_ACTIVATOR, UNATTENDED_SECONDS
+from headway_operator.decide.scaling.zero import (
+    MOST_UNREACHED,
+    NO_ACTIVATOR,
+    UNATTENDED_SECONDS,
+    is_cut_off,
+)
 
-__all__ = ["NO_ACTIVATOR", "UNATTENDED_SECONDS", "Scaled", "claim_of", "decide_scaling"]
+__all__ = [
+    "MOST_UNREACHED",
+    "NO_ACTIVATOR",
+    "UNATTENDED_SECONDS",
+    "Scaled",
+    "claim_of",
+    "decide_scaling",
+    "is_cut_off",
+]

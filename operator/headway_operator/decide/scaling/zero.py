@@ -4,7 +4,8 @@ metrics and activators -> since when nobody used the service -> the Service poin
 -> still nobody -> no pods -> a request comes to the activator -> one pod
 
 Without pods and without an activator that tells who asks, nobody could have one started: after a
-while one is started in any case.
+while one is started in any case. That many activators are there and do not answer says something of
+the operator or its network, not of each service: then none is started for it.
 
 Before pods go, requests have come to the activator for a while: what is on its way to an engine
 then still meets one, and the engine's metrics would tell of it. What is not known removes nothing.
@@ -38,7 +39,17 @@ UNATTENDED_SECONDS = 120.0
 """How long a service may have neither pods nor an activator that tells: longer than it takes to
 replace an activator's pods, or an operator."""
 
+MOST_UNREACHED = 5
+"""So many services, each with activators that are ready and do not answer the operator, get a pod
+when that lasts. Where there are more, it is the operator that is cut off: a partition of the
+network must not start a pod for everything that sleeps."""
+
 NO_ACTIVATOR = "NoActivator"
+
+
+def is_cut_off(snapshot: Snapshot) -> bool:
+    """Whether that the activator is not heard says nothing of this service."""
+    return snapshot.operator.unreached > MOST_UNREACHED and ready_pods(snapshot.activators) > 0
 
 
 def is_asleep(snapshot: Snapshot, spec: InferenceServiceSpec) -> bool:
@@ -111,13 +122,18 @@ def _may_leave(snapshot: Snapshot, spec: InferenceServiceSpec, idle: Idle, now: 
 
 
 def _unattended_since(snapshot: Snapshot, now: Instant) -> float | None:
-    """Since when no activator has been ready and told the operator who asks."""
+    """Since when no activator has been ready and told the operator who asks.
+
+    No time passes while the operator is cut off, so that what comes back last is not too late.
+    """
     ready = (each for each in snapshot.activators if each.ready and not each.deleting)
     if any(each.uid in snapshot.activator_reports for each in ready):
         return None
     before = snapshot.idleness
     known = before is not None and before.epoch == snapshot.operator.epoch
     since = before.unattended_since if before is not None and known else None
+    if is_cut_off(snapshot):
+        return now.unix
     return now.unix if since is None else since
 
 

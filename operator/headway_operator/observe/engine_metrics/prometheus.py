@@ -78,7 +78,8 @@ class Prometheus:
         for name, series in _series(values):
             if name in pods:
                 pods[name].series.append(series)
-        return pods
+        # A scrape that failed between the two queries is none, and no pod without metrics.
+        return {name: each for name, each in pods.items() if each.series}
 
     async def close(self) -> None:
         """Close all connections."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from headway_runtime.executors.simulated.kv_blocks import KvBlocks
 from headway_runtime.executors.simulated.options import EngineOptions
@@ -57,6 +57,12 @@ class Batch:
             self._admit(limits, waiting, step, longest)
         step.begin()
         return step
+
+    def give_up(self, request_ids: Collection[str]) -> None:
+        """The TTFT of these running requests is given up."""
+        for request in self.running if request_ids else ():
+            if request.request_id in request_ids:
+                request.late = True
 
     def put_last(self, is_last: Callable[[Request], bool]) -> None:
         """Put these running requests behind all others: they lose their blocks first."""

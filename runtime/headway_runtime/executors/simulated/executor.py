@@ -132,6 +132,7 @@ class SimulatedExecutor:
         self._waiting.settle(plan.placements)
         self._waiting.take_turns(plan.turns)
         self._waiting.give_way(plan.late)
+        self._batch.give_up(plan.late_prefills)
         self._waiting.in_turn(plan.in_turn)
         self._waiting.first = plan.first
         self._limits = plan.limits

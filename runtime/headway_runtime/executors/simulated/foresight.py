@@ -153,4 +153,5 @@ class Foresight:
             is_late=request.late,
             tenant=request.standing.tenant,
             due_s=request.standing.due_s(promised),
+            has_answered=request.produced > 0,
         )

@@ -154,6 +154,7 @@ class Adapter:
             if plan.carried is not None:
                 self._work.carried = plan.carried
             self._work.is_to_admit = plan.admits
+            self._work.give_up(plan.late_prefills)
             if plan.chunks and self._chunk_limits is not None:
                 self._chunk_limits.set(plan.chunks)
             if plan.background_last:

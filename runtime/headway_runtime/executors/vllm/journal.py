@@ -82,7 +82,7 @@ class Journal:
         self._histories.arrived(request, time.time_ns())
 
     def given_up(self, request_ids: Iterable[str]) -> None:
-        """These requests wait, and cannot keep their TTFT any more."""
+        """These requests cannot keep their TTFT any more."""
         self._histories.given_up(request_ids, time.time_ns())
 
     def scheduled(
@@ -100,8 +100,8 @@ class Journal:
             # Else the step before has just been looked at, which wrote it.
             self._write_load(tell_load())
         plan = decided.plan if decided.decision is Decision.ACT else None
-        if plan is not None and plan.late:
-            self.given_up(plan.late)
+        if plan is not None and (plan.late or plan.late_prefills):
+            self.given_up((*plan.late, *plan.late_prefills))
         self._histories.scheduled(output, plan.reasons if plan is not None else (), time.time_ns())
         plugin_ns = decided.plan_ns + time.monotonic_ns() - returned_ns
         self._in_flight.append((output, decided, plugin_ns))

@@ -129,7 +129,7 @@ class RequestHistories:
         self._tenants.write()
 
     def given_up(self, request_ids: Iterable[str], now_ns: int) -> None:
-        """These wait, and cannot keep their TTFT any more."""
+        """These cannot keep their TTFT any more."""
         for name in request_ids:
             followed = self._under_way.requests.get(name)
             if followed is not None and followed.history is not None:

@@ -100,6 +100,8 @@ class WaitingRoom:
         self._queue.settle(waiting, plan.placements)
         if plan.turns:
             self._queue.take_turns(waiting, plan.turns)
+        # Should they lose their blocks they wait again, and are as late.
+        self._late.update(plan.late_prefills)
         if plan.late:
             self._late.update(plan.late)
             self._put_in_order(plan.late)

@@ -123,6 +123,13 @@ class WorkWatch:
             self._requests[request.request_id] = known
         self._prefills[request.request_id] = known
 
+    def give_up(self, request_ids: Iterable[str]) -> None:
+        """Of these, whose prompts are being computed, the TTFT is given up."""
+        for name in request_ids:
+            known = self._prefills.get(name)
+            if known is not None:
+                known.is_late = True
+
     def background_last(self, running: list[Any]) -> None:
         """Put requests that were promised neither TTFT nor TPOT behind all others."""
         running.sort(key=self._is_background)
@@ -270,4 +277,5 @@ def _prefill(name: str, known: _Request) -> Prefill:
         is_late=known.is_late,
         tenant=known.standing.tenant,
         due_s=known.standing.due_s(known.traffic_class),
+        has_answered=request.num_output_tokens > 0,
     )
