@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -41,10 +42,6 @@ METRICS_PORT = 8901
 MODEL = "smollm2"
 SETTLED = {"Ready": "True", "ModelLoaded": "True", "PolicyApplied": "True", "Progressing": "False"}
 NARROW, WIDE = {"maxBatchSize": 2, "tokenBudget": 64}, {"maxBatchSize": 8}
-UNSTARTABLE: dict[str, dict[str, dict[str, Any]]] = {
-    "missing-model": {"model": {"uri": "pvc://models/No-Such-Model"}},
-    "unknown-flag": {"engine": {"args": ["--enforce-eagre"]}},
-}
 READINESS_BEARS_SECONDS = 6
 """The sidecar's readiness probe fails after 9 s; what takes about as long may go either way."""
 
@@ -339,60 +336,39 @@ def ask_patiently(url: str) -> str:
     return patiently(lambda: ask(url, MODEL, question), tries=4, pause_s=5)
 
 
-def startable(name: str) -> dict[str, Any]:
-    """A service beside the warm one: with it and another there must be cores enough."""
-
-    def change(document: dict[str, Any]) -> None:
-        document["metadata"]["name"] = name
-        engine = document["spec"]["engine"]
-        engine |= {"drainSeconds": 5, "shutdownTimeoutSeconds": 0}
-        engine["resources"]["requests"]["cpu"] = "100m"
-
-    return stack.example("chat.yaml", change)
-
-
-def unstartable(name: str) -> dict[str, Any]:
-    document = startable(name)
-    for block, fields in UNSTARTABLE[name].items():
-        document["spec"][block].update(fields)
-    return document
-
-
-@pytest.fixture(scope="module")
-def broken(operator: Cluster, namespace: str) -> Iterator[dict[str, Service]]:
-    """Services that cannot start, by name; both at once, since each takes its time to say so."""
-    try:
-        operator.apply(yaml.safe_dump_all(map(unstartable, UNSTARTABLE)), namespace)
-        yield {name: Service(operator, namespace, name) for name in UNSTARTABLE}
-    finally:
-        discard(operator, namespace, *UNSTARTABLE)
-
-
-def discard(operator: Cluster, namespace: str, *names: str) -> None:
-    gone = ("--wait=false", "--ignore-not-found")
-    operator.kubectl("delete", KIND, *names, "-n", namespace, *gone)
-
-
 @pytest.mark.parametrize(
-    ("name", "named"),
-    [("missing-model", "No-Such-Model"), ("unknown-flag", "--enforce-eagre")],
+    ("change", "named"),
+    [
+        ({"model": {"uri": "pvc://models/No-Such-Model"}}, "No-Such-Model"),
+        ({"engine": {"args": ["--enforce-eagre"]}}, "--enforce-eagre"),
+    ],
+    ids=["missing model", "unknown flag"],
 )
 def test_what_cannot_start_says_why_and_heals_when_mended(
-    broken: dict[str, Service], operator: Cluster, namespace: str, name: str, named: str
+    operator: Cluster, namespace: str, change: dict[str, Any], named: str
 ) -> None:
-    service = broken[name]
-    ready = service.wait_for("Stalled", "True", timeout_s=180)
-    assert named in ready["message"]
-    assert service.condition("Ready")["status"] == "False"
-    operator.apply(yaml.safe_dump(startable(name)), namespace)
-    service.wait_for("Progressing", "True", timeout_s=180)
-    wait_until(
-        lambda: service.condition("Stalled")["status"],
-        lambda status: status != "True",
-        timeout_s=90,
-        what="a service that is not stalled",
-    )
-    discard(operator, namespace, name)
+    name = f"broken-{next(iter(change))}"
+    good = stack.example("chat.yaml")
+    good["metadata"]["name"] = name
+    bad = json.loads(json.dumps(good))
+    for block, fields in change.items():
+        bad["spec"][block].update(fields)
+    service = Service(operator, namespace, name)
+    try:
+        operator.apply(yaml.safe_dump(bad), namespace)
+        ready = service.wait_for("Stalled", "True", timeout_s=180)
+        assert named in ready["message"]
+        assert service.condition("Ready")["status"] == "False"
+        operator.apply(yaml.safe_dump(good), namespace)
+        service.wait_for("Progressing", "True", timeout_s=180)
+        for stored in polling(service.read, 90):
+            if condition_of(stored, "Stalled")["status"] != "True":
+                break
+        assert service.condition("Stalled")["status"] != "True"
+    finally:
+        operator.kubectl(
+            "delete", KIND, name, "-n", namespace, "--wait=false", "--ignore-not-found"
+        )
 
 
 def test_deletion_works_with_the_operator_down(chat: Service, operator: Cluster) -> None:
