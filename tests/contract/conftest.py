@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ collect_ignore_glob: list[str] = []
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     try:
+        from vllm.model_executor.models import registry
+
         from headway_runtime.executors.vllm import control, journal
         from headway_runtime.executors.vllm.plugin import HeadwayScheduler
         from tests.contract.engines import build_engine, engine_configuration, write_model
@@ -31,6 +34,14 @@ with warnings.catch_warnings():
         if missing.name not in ("vllm", "torch"):
             raise
         collect_ignore_glob.append("test_*.py")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _model_class_known() -> Iterator[None]:
+    """VLLM looks into the model's class here: in another process it would first import itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_run_in_subprocess", lambda look: look())
+        yield
 
 
 @pytest.fixture(autouse=True)

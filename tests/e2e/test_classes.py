@@ -74,7 +74,7 @@ def test_who_would_wait_too_long_is_told_so_at_once(shedding: Service, api_url: 
             base_url(shedding),
             MODEL,
             streams=24,
-            max_tokens=64,
+            max_tokens=32,
             traffic_class="interactive",
             patience_s=30,
         ) as load:
@@ -134,7 +134,7 @@ async def compete(service: Service) -> dict[str, int]:
             url,
             MODEL,
             streams=streams,
-            max_tokens=24,
+            max_tokens=12,
             traffic_class="batch",
             api_key=KEYS[name],
             patience_s=30,

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cluster
 NAME = "autoscaled"
 TARGET = 0.5
 SYNC_SECONDS = 120
-"""Some of the controller's looks, one every 15 s, and what it takes to find a new metrics API."""
+"""Many of the controller's looks, and what it takes to find a new metrics API."""
 
 
 class Work:

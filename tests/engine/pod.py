@@ -27,6 +27,7 @@ from headway_operator.api.spec import InferenceServiceSpec
 from headway_operator.render.arguments import engine_arguments, engine_program
 from headway_runtime.install import install
 from headway_runtime.policy import Policy
+from tests.cluster.lab.engine_environment import VLLM_CACHE
 from tests.cluster.lab.model import MODEL_NAME
 from tests.cluster.lab.paths import REPOSITORY, Paths
 from tests.e2e.waiting import wait_until
@@ -95,7 +96,8 @@ class Pod:
         spec = yaml.safe_load((REPOSITORY / "examples" / "chat.yaml").read_text())["spec"]
         spec["engine"]["args"] += self.flags
         service = InferenceServiceSpec.model_validate(spec)
-        model = Paths.from_environment(os.environ).models / MODEL_NAME
+        paths = Paths.from_environment(os.environ)
+        model = paths.models / MODEL_NAME
         _, _, *arguments = engine_arguments("chat", service)
         here = ["--model", str(model), *arguments, "--host", "127.0.0.1"]
         libraries = [self.folder / "lib", *self.libraries]
@@ -109,8 +111,8 @@ class Pod:
             {
                 "PYTHONPATH": os.pathsep.join(map(str, libraries)),
                 "HEADWAY_RUN_DIR": str(self.run_dir),
-                "VLLM_CACHE_ROOT": str(self.folder / "cache"),
                 **{each["name"]: each["value"] for each in spec["engine"]["env"]},
+                "VLLM_CACHE_ROOT": str(paths.engine / VLLM_CACHE),
                 **self.environment,
             },
         )

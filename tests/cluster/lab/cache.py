@@ -59,6 +59,12 @@ def cached_directory(paths: Paths, name: str, key: str, make: Callable[[Path], N
     return target
 
 
+def make_readable(directory: Path) -> None:
+    """For pods' users; some libraries write files for their owner only."""
+    for path in (directory, *directory.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
 def point(link: Path, target: Path) -> None:
     """Make `link` a relative symbolic link to `target`, atomically.
 

