@@ -14,10 +14,8 @@ UV_VERSION := $(shell sed -n 's/^uv==//p' requirements/dev.txt)
 DEV := $(HEADWAY_CACHE)/dev-$(shell cat requirements/dev.txt requirements/engine-cpu.overrides.txt | sha256sum | cut -c1-12)
 PYTHON := $(DEV)/bin/python
 LAB := $(PYTHON) -m tests.cluster.lab
-# A worker for each core, of which one has the cluster's tests; tests/workers.py says which has what.
+# A worker for each core; tests/workers.py says which has what.
 IN_WORKERS := -n logical --dist loadgroup --no-loadscope-reorder
-# As one folder: of several pytest first loads each conftest.py, and vLLM, where no test will run.
-ALL_TESTS := tests --ignore=tests/faults
 DEBIAN_PACKAGES := $(shell sed 's/#.*//' tests/cluster/debian-packages.txt)
 
 .PHONY: help
@@ -36,7 +34,7 @@ demo-down: environment ## stop and remove what `make demo` or `make test` starte
 test: environment check ## every check and test; the cluster tests start a local cluster and stop it
 	@# Building takes minutes on a bare machine: here it is seen, and no test's time limit holds it.
 	@$(LAB) build >/dev/null && $(LAB) engine >/dev/null
-	@$(PYTHON) -m pytest $(ALL_TESTS) $(IN_WORKERS) --durations=40
+	@$(PYTHON) -m pytest --durations=40
 
 .PHONY: check
 check: environment ## lint, types, import rules, generated CRD and dashboard
