@@ -8,10 +8,10 @@ import pytest
 
 from headway_runtime.exchange.step_record import Decision
 from headway_runtime.executors.vllm.adapter import Adapter
-from headway_runtime.policy import Mode
+from headway_runtime.policy import Mode, TrafficClass
 from headway_runtime.scheduling import breaker
 from headway_runtime.scheduling.planner import PlanOverdueError, plan_step
-from tests.contract.engines import policy
+from tests.contract.engines import BATCH, policy
 
 BUDGET_TOKENS = 64
 CEILING_TOKENS = 256
@@ -60,6 +60,27 @@ def test_a_step_without_a_plan_computes_no_more_prompt_tokens_than_those_before(
     assert decisions(engine)[-2:] == [Decision.LATE, Decision.BREAKER]
     engine.publish(policy(mode=Mode.OFF))
     assert engine.step().total_num_scheduled_tokens == CEILING_TOKENS
+
+
+def test_a_long_prompt_in_front_takes_no_tokens_of_answers_while_planning_is_paused(
+    make: Any,
+) -> None:
+    chat = TrafficClass("chat", ttft_ms=60_000, tpot_ms=40)
+    engine = make(policy(token_budget=BUDGET_TOKENS, classes=(chat, BATCH)))
+    engine.add("long", "batch", prompt_tokens=2000)
+    engine.step()
+    names = [f"chat{number}" for number in range(4)]
+    for name in names:
+        engine.add(name, "chat", prompt_tokens=16, output_tokens=200)
+    while any(engine.scheduler.requests[name].num_output_tokens < 1 for name in names):
+        engine.step()
+    assert engine.running[0] == "long"
+    plan_with(engine, overdue)
+    for _ in range(breaker.FAILURES_TO_OPEN + 5):
+        tokens = engine.step().num_scheduled_tokens
+        assert [tokens.get(name) for name in names] == [1] * len(names)
+        assert 0 < tokens["long"] <= BUDGET_TOKENS
+    assert decisions(engine)[-1] == Decision.BREAKER
 
 
 def test_planning_resumes_when_the_breaker_closes(

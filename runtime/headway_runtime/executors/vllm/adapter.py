@@ -178,6 +178,9 @@ class Adapter:
         limits = Limits(budget, min(found.max_batch_size, self._wanted.max_batch_size))
         self._changed = found
         self._set(limits.token_budget, self._admission(limits.max_batch_size))
+        if self._work is not None and self._chunk_limits is not None:
+            # Else a long prompt that stands in front of those that decode takes their tokens too.
+            self._chunk_limits.set(self._work.chunks_within(prompt_tokens))
         return limits
 
     def restore(self) -> None:

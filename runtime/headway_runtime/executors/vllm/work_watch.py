@@ -132,6 +132,14 @@ class WorkWatch:
             if known is not None:
                 known.is_late = True
 
+    def chunks_within(self, tokens: int) -> dict[str, int]:
+        """So many tokens dealt out to prompts that are being computed, first come first."""
+        chunks: dict[str, int] = {}
+        for name, known in self._prefills.items():
+            chunks[name] = min(tokens, max(0, _remaining(known.request)))
+            tokens -= chunks[name]
+        return chunks
+
     def background_last(self, running: list[Any]) -> None:
         """Put requests that were promised neither TTFT nor TPOT behind all others."""
         running.sort(key=self._is_background)
