@@ -14,8 +14,6 @@ UV_VERSION := $(shell sed -n 's/^uv==//p' requirements/dev.txt)
 DEV := $(HEADWAY_CACHE)/dev-$(shell cat requirements/dev.txt requirements/engine-cpu.overrides.txt | sha256sum | cut -c1-12)
 PYTHON := $(DEV)/bin/python
 LAB := $(PYTHON) -m tests.cluster.lab
-# A worker for each core; tests/workers.py says which has what.
-IN_WORKERS := -n logical --dist loadgroup --no-loadscope-reorder
 DEBIAN_PACKAGES := $(shell sed 's/#.*//' tests/cluster/debian-packages.txt)
 
 .PHONY: help
@@ -46,7 +44,7 @@ check: environment ## lint, types, import rules, generated CRD and dashboard
 
 .PHONY: test-fast
 test-fast: environment ## unit and property tests only, some minutes
-	@$(PYTHON) -m pytest tests/unit $(IN_WORKERS)
+	@$(PYTHON) -m pytest tests/unit -n logical --dist loadfile
 
 .PHONY: test-faults
 test-faults: environment ## real faults and what becomes of requests, into docs/results/faults.md (an hour or more; FAULTS="tests/faults -k quota")

@@ -1,4 +1,4 @@
-"""Fixtures that start real parts once for a whole test run, and how tests are run."""
+"""Fixtures that start real parts once for a whole test run, and how properties are tested."""
 
 from __future__ import annotations
 
@@ -8,31 +8,17 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from xdist.remote import Producer
 
 from tests.cluster.lab.paths import Paths
 from tests.e2e import stack
 from tests.e2e.aftermath import aftermath
 from tests.e2e.kube import Cluster
-from tests.workers import ByGroupOrFile, arrange
 
 # How long an example takes says more of what else the machine does than of what is tested. A run
 # gives the same result as the one before it; HEADWAY_PROPERTIES=explore looks for new examples.
 settings.register_profile("headway", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HEADWAY_PROPERTIES", "headway"))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Workers get the tests in the order in which they take them; before xdist names groups."""
-    if hasattr(config, "workerinput"):
-        arrange(items)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByGroupOrFile | None:
-    """With `--dist loadgroup` tests without a group go by file, since they share fixtures there."""
-    return ByGroupOrFile(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

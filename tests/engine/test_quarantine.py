@@ -15,7 +15,7 @@ from tests.engine.pod import Pod, running
 from tests.engine.processes import free_ports
 from tests.engine.sharing import policy
 
-pytestmark = [pytest.mark.timeout(2_400), pytest.mark.xdist_group("quarantine")]
+pytestmark = pytest.mark.timeout(2_400)
 """An engine starts three times, each in a minute or, on a busy machine, in several."""
 
 FAULTS = Path(__file__).parent / "faults"

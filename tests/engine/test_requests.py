@@ -14,8 +14,6 @@ from tests.engine.collector import Collector, Span
 from tests.engine.pod import Pod
 from tests.engine.sharing import KEYS, digest, key, policy
 
-pytestmark = pytest.mark.xdist_group("engine")
-
 CHUNK = 64
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 UNHEARD_OF = "xylophonist"

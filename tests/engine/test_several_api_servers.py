@@ -30,8 +30,6 @@ from tests.engine.asking import Answer
 from tests.engine.pod import SERVED_MODEL, Pod
 from tests.engine.sharing import BATCH, key, policy
 
-pytestmark = pytest.mark.xdist_group("engine")
-
 SERVERS = {"ApiServer_0", "ApiServer_1"}
 SHORT = TrafficClass("short", max_queued=1)
 BY_FEW = key("few")
