@@ -6,45 +6,20 @@ from bisect import bisect_left
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import islice
-from math import inf
 from operator import attrgetter
-from typing import NamedTuple
 
 from headway_runtime.scheduling.lateness import Late
 from headway_runtime.scheduling.urgency import BACKGROUND
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
+    Candidate,
     Prefill,
-    Urgency,
     WaitingRequest,
     Work,
 )
 
 LOOKS = 64
 """Most waiting requests that a step looks at."""
-
-_IN_TURN: Urgency = (BACKGROUND, inf)
-"""Of requests that go by turns of their tenants."""
-
-
-class Candidate(NamedTuple):
-    """A request whose prompt may be computed.
-
-    Attributes:
-        request: the request.
-        computed_tokens: tokens before the chunk.
-        remaining_tokens: tokens to compute.
-        urgency: where it stands.
-        is_background: it has no TTFT to keep.
-        is_running: it is in the batch, so that its chunk can be limited.
-    """
-
-    request: Prefill | WaitingRequest
-    computed_tokens: int
-    remaining_tokens: int
-    urgency: Urgency
-    is_background: bool
-    is_running: bool
 
 
 def candidates(
@@ -65,15 +40,14 @@ def candidates(
         looks: waiting requests to look at, for whom the batch has room.
         most_tokens: what a step has room for; more than that is not looked for.
     """
-    found = [_running(each) for each in _given_up(work.prefills, late.running)]
+    found: list[Candidate] = [*_given_up(work.prefills, late.running)]
     seen = _front(waiting, looks, most_tokens)
     if seen:
         seen += _background_head(waiting, len(seen))
-    found += [
-        _waiting(replace(each, is_late=True) if each.request_id in late.waiting else each)
-        for each in seen
-        if each.prefill_tokens > 0 and not each.is_misfit
-    ]
+    if late.waiting:
+        lost = late.waiting
+        seen = [replace(each, is_late=True) if each.request_id in lost else each for each in seen]
+    found += [each for each in seen if each.prefill_tokens > 0 and not each.is_misfit]
     if len(found) < 2:  # noqa: PLR2004 - nothing to sort, as in most steps
         return found
     # Those that run stay first among equals: they hold KV blocks.
@@ -98,25 +72,9 @@ def by_turns(found: list[Candidate], turns: Sequence[BackgroundRequest]) -> list
     ahead = [
         each
         for each in found
-        if not each.is_background or (each.is_running and each.request.request_id not in names)
+        if not each.is_background or (each.is_running and each.request_id not in names)
     ]
-    behind = [_in_turn(each) for each in turns]
-    return ahead + [each for each in behind if each.remaining_tokens > 0]
-
-
-def _in_turn(request: BackgroundRequest) -> Candidate:
-    found = _running(request) if isinstance(request, Prefill) else _waiting(request)
-    return found._replace(urgency=_IN_TURN, is_background=True)
-
-
-def _running(request: Prefill) -> Candidate:
-    computed, left, urgency = request.computed_tokens, request.remaining_tokens, request.urgency
-    return Candidate(request, computed, left, urgency, urgency[0] == BACKGROUND, is_running=True)
-
-
-def _waiting(request: WaitingRequest) -> Candidate:
-    left, urgency = request.prefill_tokens, request.urgency
-    return Candidate(request, 0, left, urgency, urgency[0] == BACKGROUND, is_running=False)
+    return ahead + [each for each in turns if each.remaining_tokens > 0]
 
 
 def _front(waiting: Sequence[WaitingRequest], looks: int, most_tokens: int) -> list[WaitingRequest]:
@@ -135,5 +93,8 @@ def _front(waiting: Sequence[WaitingRequest], looks: int, most_tokens: int) -> l
 def _background_head(waiting: Sequence[WaitingRequest], first: int) -> list[WaitingRequest]:
     """The first request without a TTFT from there on; the queue is nearly in order."""
     places = range(first, len(waiting))
+    if not places or waiting[first].urgency[0] >= BACKGROUND:
+        # In most steps what the batch has room for ends where background work begins.
+        return [waiting[first]] if places else []
     found = bisect_left(places, BACKGROUND, key=lambda place: waiting[place].urgency[0])
     return [waiting[places[found]]] if found < len(places) else []

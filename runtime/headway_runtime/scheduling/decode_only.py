@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.timing.prefill_cost import (
     chunk_seconds,
     chunk_tokens,
@@ -17,7 +16,7 @@ from headway_runtime.scheduling.timing.prefill_cost import (
 )
 from headway_runtime.scheduling.timing.slack import longest_step_s
 from headway_runtime.scheduling.timing.step_shape import StepShape
-from headway_runtime.scheduling.view import Work
+from headway_runtime.scheduling.view import Candidate, Work
 
 STEPS_WITHOUT_BACKGROUND = 8
 """After so many steps background work gets its floor, whatever is due."""
@@ -42,10 +41,16 @@ def may_wait(work: Work, found: Sequence[Candidate]) -> bool:
     urgent = [each for each in found if not each.is_background]
     if not urgent:
         return True
-    cost, slower = work.cost, slowdown(work)
     # Beside tokens that keep their pace.
-    needed_s = sum([slower * chunk_seconds(cost, *each[1:3]) for each in urgent])
+    needed_s = slowdown(work) * _seconds(work, urgent)
     return work.free_s + TTFT_RESERVE * needed_s < urgent[0].urgency[1]
+
+
+def _seconds(work: Work, prompts: Sequence[Candidate]) -> float:
+    cost = work.cost
+    return sum(
+        [chunk_seconds(cost, each.computed_tokens, each.remaining_tokens) for each in prompts]
+    )
 
 
 def _most_decode_only_steps(found: Sequence[Candidate]) -> int:
@@ -70,8 +75,7 @@ def gathers(work: Work, found: Sequence[Candidate]) -> bool:
 
 def _lost_to_launch_s(work: Work, found: Sequence[Candidate]) -> float:
     """How much longer a step with these prompts takes to launch than to compute."""
-    cost = work.cost
-    prompts_s = sum([chunk_seconds(cost, *each[1:3]) for each in found])
+    prompts_s = _seconds(work, found)
     tokens = work.decodes + sum([each.remaining_tokens for each in found])
     launch_s = work.graph_launch_s if tokens <= work.graph_tokens else work.eager_launch_s
     without_s = max(_decode_only_seconds(work), work.base_s)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from headway_runtime.scheduling.candidates import LOOKS, Candidate, by_turns, candidates
+from headway_runtime.scheduling.candidates import LOOKS, by_turns, candidates
 from headway_runtime.scheduling.lanes import admit, place_newcomers, without_background
 from headway_runtime.scheduling.lateness import NOBODY_LATE, late_requests, next_look_s
 from headway_runtime.scheduling.lazy import Remembered, merged
@@ -24,6 +24,7 @@ from headway_runtime.scheduling.reserve import kv_is_short, may_start, most_runn
 from headway_runtime.scheduling.tenants.fairness import in_turn, with_room, with_running
 from headway_runtime.scheduling.view import (
     BackgroundRequest,
+    Candidate,
     Limits,
     StepView,
     WaitingRequest,
@@ -176,9 +177,7 @@ def _with_prefill(
 
 def _waiting_background(found: Sequence[Candidate]) -> tuple[str, ...]:
     """Waiting requests without a TTFT, in the order in which they are to be admitted."""
-    return tuple(
-        [each.request.request_id for each in found if each.is_background and not each.is_running]
-    )
+    return tuple([each.request_id for each in found if each.is_background and not each.is_running])
 
 
 def _shared(turns: Sequence[BackgroundRequest] | None) -> tuple[Reason, ...]:

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
-from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.decode_only import gathers, is_launched_late, may_wait
 from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.step_size import MOST_FLOOR_TOKENS, eager_is_faster, shaped
 from headway_runtime.scheduling.timing.prefill_cost import chunk_seconds, chunk_tokens
 from headway_runtime.scheduling.timing.slack import step_time_target
-from headway_runtime.scheduling.view import Carried, Work
+from headway_runtime.scheduling.view import Candidate, Carried, Work
 
 BACKGROUND_SHARE = 0.05
 """Share of prompt tokens that background work gets while prompts with a TTFT take all there are."""
@@ -132,7 +131,7 @@ def _with_share(
         return _dealt_in_order(work, found, tokens, reasons, credit)
     reasons = (*reasons, Reason.BACKGROUND_SHARE)
     budget = _dealt_in_order(work, order, in_time, reasons, credit - needed)
-    return budget if head.is_running else budget._replace(first=head.request.request_id)
+    return budget if head.is_running else budget._replace(first=head.request_id)
 
 
 def _in_time(work: Work, order: Sequence[Candidate], left_s: float, tokens: int) -> int:
@@ -155,13 +154,13 @@ def _dealt_in_order(
     chunks: dict[str, int] = {}
     left, admits, one_waits, overtakes = tokens, False, False, False
     before, background = work.carried, None
-    for request, _, remaining, _, is_background, is_running in order:
-        chunk = min(left, remaining)
+    for each in order:
+        chunk = min(left, each.remaining_tokens)
         left -= chunk
-        if is_background:
+        if each.is_background:
             background = (background or 0) + chunk
-        if is_running:
-            chunks[request.request_id] = chunk
+        if each.is_running:
+            chunks[each.request_id] = chunk
             overtakes |= one_waits
         else:
             one_waits = True

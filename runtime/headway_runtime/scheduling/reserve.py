@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headway_runtime.scheduling.candidates import Candidate
-from headway_runtime.scheduling.view import Work
+from headway_runtime.scheduling.view import Candidate, Work
 
 RESERVED_SLOTS = 16
 """One slot of so many is not for background work."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.decode_only import decodes_first, may_wait, only_background
 from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.timing.prefill_cost import (
     chunk_tokens,
     launched_in_s,
 )
-from headway_runtime.scheduling.view import Work
+from headway_runtime.scheduling.view import Candidate, Work
 
 MOST_FLOOR_TOKENS = 256
 LEAST_FLOOR_TOKENS = 16

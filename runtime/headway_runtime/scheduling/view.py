@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from headway_runtime.policy import TrafficClass
 from headway_runtime.scheduling.once import Once
 from headway_runtime.scheduling.timing.step_time_model import Coefficients, StepTimeModel
-from headway_runtime.scheduling.urgency import MISFIT, ttft_deadline_s, urgency
+from headway_runtime.scheduling.urgency import BACKGROUND, MISFIT, ttft_deadline_s, urgency
 
 Urgency = tuple[int, float]
 """Sort key of a waiting request; smaller runs earlier. See :func:`urgency.urgency`."""
@@ -45,6 +45,8 @@ class WaitingRequest:
     """A request that waits for admission.
 
     Attributes:
+        is_running: it is in the batch, so that its chunk can be limited.
+        computed_tokens: tokens that are computed; none that this one has a claim on.
         request_id: the engine's id of it.
         arrival_s: when it arrived, seconds since the epoch.
         traffic_class: the class it belongs to, None when it has no objective.
@@ -57,6 +59,9 @@ class WaitingRequest:
         due_s: when it is due in the order although its class says nothing of it, seconds since the
             epoch; None where the class alone decides.
     """
+
+    is_running: ClassVar[bool] = False
+    computed_tokens: ClassVar[int] = 0
 
     request_id: str
     arrival_s: float
@@ -79,6 +84,16 @@ class WaitingRequest:
     def deadline_s(self) -> float | None:
         """When its first token was promised; None if it has no TTFT to keep."""
         return ttft_deadline_s(self.arrival_s, self.traffic_class, is_late=self.is_late)
+
+    @Once
+    def is_background(self) -> bool:
+        """It has no TTFT to keep."""
+        return self.urgency[0] == BACKGROUND
+
+    @Once
+    def remaining_tokens(self) -> int:
+        """As of one that runs: all there are to compute."""
+        return self.prefill_tokens
 
 
 @dataclass(frozen=True)
@@ -105,6 +120,7 @@ class Prefill:
     """A running request whose prompt is not computed to its end.
 
     Attributes:
+        is_running: likewise.
         request_id: the engine's id of it.
         computed_tokens: tokens that are computed.
         remaining_tokens: tokens to compute before its first one comes.
@@ -115,6 +131,8 @@ class Prefill:
         due_s: when it is due in the order although its class says nothing of it, likewise.
         has_answered: its first token came before, and it is computed once more.
     """
+
+    is_running: ClassVar[bool] = True
 
     request_id: str
     computed_tokens: int
@@ -136,9 +154,17 @@ class Prefill:
         """When its first token was promised; None if it has no TTFT to keep."""
         return ttft_deadline_s(self.arrival_s, self.traffic_class, is_late=self.is_late)
 
+    @Once
+    def is_background(self) -> bool:
+        """It has no TTFT to keep."""
+        return self.urgency[0] == BACKGROUND
 
-BackgroundRequest = WaitingRequest | Prefill
-"""A request whose prompt is not computed, without a TTFT to keep."""
+
+Candidate = WaitingRequest | Prefill
+"""A request whose prompt may be computed."""
+
+BackgroundRequest = Candidate
+"""One without a TTFT to keep."""
 
 
 @dataclass(frozen=True)

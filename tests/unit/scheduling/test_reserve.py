@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headway_runtime.policy import TrafficClass
-from headway_runtime.scheduling.candidates import Candidate, candidates
+from headway_runtime.scheduling.candidates import candidates
 from headway_runtime.scheduling.lateness import NOBODY_LATE
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import plan_step
@@ -15,7 +15,14 @@ from headway_runtime.scheduling.reason import Reason
 from headway_runtime.scheduling.reserve import may_start, most_running
 from headway_runtime.scheduling.timing.pace import has_pace
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
-from headway_runtime.scheduling.view import Limits, StepView, TokenDue, WaitingRequest, Work
+from headway_runtime.scheduling.view import (
+    Candidate,
+    Limits,
+    StepView,
+    TokenDue,
+    WaitingRequest,
+    Work,
+)
 
 CHAT = TrafficClass("chat", ttft_ms=1000)
 WORK = Work(100.0, 100.0, StepTimeModel(), tightest_ttft_s=1.0, kv_usage=0.5)

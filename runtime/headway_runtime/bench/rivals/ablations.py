@@ -28,12 +28,11 @@ from headway_runtime.scheduling import (
     reserve,
     step_size,
 )
-from headway_runtime.scheduling.candidates import Candidate
 from headway_runtime.scheduling.plan import StepPlan
 from headway_runtime.scheduling.planner import Planner, plan_step
 from headway_runtime.scheduling.timing import decode_clock, pace, slack
 from headway_runtime.scheduling.timing.step_time_model import StepTimeModel
-from headway_runtime.scheduling.view import StepView, Work
+from headway_runtime.scheduling.view import Candidate, StepView, Work
 
 _Overdue = Callable[[], bool]
 
@@ -142,7 +141,7 @@ def _nothing_early() -> Iterator[None]:
 def _candidates_by_arrival(*args: Any) -> list[Candidate]:
     """Candidates as in an engine without an order: those that run, then as they came."""
     found = candidates.candidates(*args)
-    return sorted(found, key=lambda each: (not each.is_running, each.request.arrival_s))
+    return sorted(found, key=lambda each: (not each.is_running, each.arrival_s))
 
 
 def _nowhere_else(*_: Sequence[Any]) -> tuple[()]:
