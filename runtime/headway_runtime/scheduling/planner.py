@@ -145,7 +145,8 @@ def _with_prefill(
     look_s = work.carried.next_look_s
     if work.now_s >= look_s:
         late = late_requests(work, waiting, view.tenants)
-        look_s = next_look_s(work, len(waiting), len(late.waiting), view.tenants)
+        found_late = len(late.waiting) + len(late.running)
+        look_s = next_look_s(work, len(waiting), found_late, view.tenants)
     slots = max(0, plan.limits.max_batch_size - view.running)
     found = candidates(work, waiting, late, min(slots, LOOKS), most_tokens)
     if turns is not None:

@@ -173,3 +173,14 @@ def test_until_the_next_look_nobody_is_given_up() -> None:
     assert not plan_step(view(rested, waiting), lambda: False).late
     again = replace(rested, now_s=NOW + 0.01)
     assert plan_step(view(again, waiting), lambda: False).late
+
+
+def test_those_that_run_count_too_where_more_may_be_late_than_one_step_gives_up() -> None:
+    running = tuple(Prefill(f"r{n}", 0, 60_000, NOW - 0.95, CHAT) for n in range(2))
+    in_hand = work(decodes=64, due=due(0.02), tightest_ttft_s=1.0, prefills=running)
+    waiting = [planned_chat(f"a{n}", 30_000, NOW - 0.9) for n in range(MANY_WAIT)]
+    found = plan_step(view(in_hand, waiting), lambda: False)
+    assert len(found.late) + len(found.late_prefills) == LATE_A_STEP
+    assert found.late_prefills
+    assert found.carried is not None
+    assert found.carried.next_look_s <= NOW
