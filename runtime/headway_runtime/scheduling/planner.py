@@ -165,7 +165,8 @@ def _with_prefill(
         reasons=(*plan.reasons, *prefill.reasons, *reserved, *yields, *_shared(turns)),
         turns=plan.turns,
         chunks=prefill.chunks,
-        prompt_tokens=prefill.tokens,
+        # Without candidates the budget is left as it is, which says nothing of other steps.
+        prompt_tokens=prefill.tokens if found else None,
         admits=prefill.admits,
         first=prefill.first,
         in_turn=() if turns is None else _waiting_background(found),

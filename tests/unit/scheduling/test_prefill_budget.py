@@ -413,3 +413,11 @@ def test_a_prompt_a_little_larger_than_a_graph_takes_two_steps_where_launches_ar
     assert plan(in_hand, [chat("a", 4000)]).limits == CEILINGS
     assert plan(replace(in_hand, eager_launch_s=0.001), [chat("a", 600)]).limits == CEILINGS
     assert plan(replace(in_hand, due=()), [chat("a", 600)]).limits == CEILINGS
+
+
+def test_a_plan_without_prompts_to_compute_says_nothing_of_how_much_a_step_may_take() -> None:
+    # The batch is full, and another waits.
+    full = replace(
+        view(work(decodes=64, due=due(0.02)), [chat("a", 3000)]), running=CEILINGS.max_batch_size
+    )
+    assert plan_step(full, lambda: False).prompt_tokens is None
