@@ -62,7 +62,7 @@ def decide_prefill(
         credit = work.carried.background_credit_tokens
         return _dealt_in_order(work, found, 0, (Reason.GATHERS_PROMPTS,), credit)
     if tokens is None:
-        return _with_all(work, found, most_tokens, target_s)
+        return _with_all(work, found, most_tokens, left_s)
     if target_s is None or tokens >= most_tokens:
         return _with_share(work, found, most_tokens, left_s, ())
     tokens, more = shaped(work, found, tokens, most_tokens, target_s)
@@ -70,19 +70,21 @@ def decide_prefill(
 
 
 def _with_all(
-    work: Work, found: Sequence[Candidate], most_tokens: int, target_s: float | None
+    work: Work, found: Sequence[Candidate], most_tokens: int, left_s: float
 ) -> PrefillBudget:
-    """All there is fits: the engine may as well have all of its budget.
+    """All there is fits: the engine may as well have all that the time allows.
 
     Unless a step without a graph takes so long to launch that two with one get as much done sooner.
     """
     credit = work.carried.background_credit_tokens
     graph_room = work.graph_tokens - work.decodes
     tokens = sum([each.remaining_tokens for each in found])
-    is_larger = target_s is not None and 0 < graph_room < tokens
-    if is_larger and not eager_is_faster(work, tokens, graph_room):
+    if left_s == inf:
+        return _dealt_in_order(work, found, most_tokens, (), credit)
+    if 0 < graph_room < tokens and not eager_is_faster(work, tokens, graph_room):
         return _dealt_in_order(work, found, graph_room, (Reason.GRAPH_SIZE,), credit)
-    return _dealt_in_order(work, found, most_tokens, (), credit)
+    allowed = int(min(most_tokens, chunk_tokens(work.cost, 0, left_s)))
+    return _dealt_in_order(work, found, max(tokens, allowed), (), credit)
 
 
 def _fitting(

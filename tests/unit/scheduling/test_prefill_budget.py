@@ -132,8 +132,16 @@ def test_without_tokens_due_nothing_is_held_back_for_time(in_hand: Work, waiting
 
 
 def test_with_time_enough_for_all_the_budget_is_the_engines_own() -> None:
-    found = plan(work(decodes=10, due=due(0.2)), [chat("a", 500)])
+    found = plan(work(decodes=10, due=due(0.3)), [chat("a", 500)])
     assert found.limits == CEILINGS
+    assert not found.reasons
+
+
+def test_where_all_fit_the_budget_is_what_the_time_allows_all_the_same() -> None:
+    found = plan(work(decodes=10, due=due(0.025)), [chat("a", 62)])
+    # A step without a plan may take what the plans before it allowed.
+    assert found.prompt_tokens is not None
+    assert 700 < found.prompt_tokens < 1000
     assert not found.reasons
 
 
@@ -410,8 +418,9 @@ def test_a_prompt_a_little_larger_than_a_graph_takes_two_steps_where_launches_ar
     assert found.limits.token_budget == 512
     assert Reason.GRAPH_SIZE in found.reasons
     # A large one is worth its launch, and with quick launches any is; so is one nobody waits for.
-    assert plan(in_hand, [chat("a", 4000)]).limits == CEILINGS
-    assert plan(replace(in_hand, eager_launch_s=0.001), [chat("a", 600)]).limits == CEILINGS
+    assert plan(in_hand, [chat("a", 4000)]).limits.token_budget > 4000
+    quick = replace(in_hand, eager_launch_s=0.001)
+    assert plan(quick, [chat("a", 600)]).limits.token_budget > 600
     assert plan(replace(in_hand, due=()), [chat("a", 600)]).limits == CEILINGS
 
 
