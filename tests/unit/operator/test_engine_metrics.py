@@ -438,3 +438,15 @@ async def test_a_pod_that_did_not_answer_is_asked_again_before_others_have_their
     await world.tick()
     assert world.direct.asked.count(names[0]) == TRIES
     assert not world.collector.metrics(world.pods[:1]).unasked
+
+
+async def test_a_pod_whose_answers_are_no_metrics_is_not_waited_for() -> None:
+    world = World(named("a"), configured=False)
+    world.direct.texts = {"a": f'{STEPS}{{rank="0'}
+    for _ in range(TRIES):
+        assert world.seen().unasked
+        await world.tick()
+    assert not world.seen().unasked
+    world.direct.texts = {"a": exposition(series())}
+    await world.tick()
+    assert world.seen().source is Source.DIRECT_SCRAPE
