@@ -100,6 +100,15 @@ def test_what_is_no_exposition_is_refused() -> None:
         list(parse_exposition(f"{STEPS} what?"))
 
 
+async def test_a_pod_whose_labels_do_not_end_keeps_no_other_from_being_read() -> None:
+    world = World(named("a", "b"), configured=False)
+    text = f'{STEPS}{{class="x",\t=\t3}}#{{'
+    with pytest.raises(ValueError, match="do not end"):
+        list(parse_exposition(text))
+    world.direct.texts = {"a": text, "b": exposition(series())}
+    assert await world.tick() == {Source.PROMETHEUS: 0, Source.DIRECT_SCRAPE: 1}
+
+
 # --- Prometheus ---------------------------------------------------------------------------------
 
 
