@@ -61,6 +61,11 @@ SILENT_LOOKS = 20
 """The Lease is looked at every 3 s, and renewed as often by who leads. A watch that shows none of
 that for so many looks, which take a minute at least, is dead. Looks that fail do not count: an API
 server that is away shows nobody anything, and another process would not find it either."""
+LOOKS_IN_VAIN = 120
+"""What existed at the start is compared with what is known every second. Where so many comparisons
+find nothing more of it known, a kind is not watched at all: kopf looks once which kinds there are,
+and an API server may not serve a new one yet when another does. Who leads so would do nothing, and
+keep the others from it."""
 BLIND_AFTER = 5
 """Comparisons in a row that failed: some 15 s."""
 _WORKERS = 16
@@ -281,6 +286,8 @@ class Operator:
         """
         if self.relist.overlooked:
             raise RuntimeError(f"the watches do not show {self.relist.overlooked} objects")
+        if self.relist.in_vain > LOOKS_IN_VAIN:
+            raise RuntimeError("the watches do not show what existed at the start")
         silent = self.leadership.looks - self.looks_when_alive
         if silent > SILENT_LOOKS:
             raise RuntimeError(f"no event of Lease {LEASE_NAME} in {silent} looks at it")

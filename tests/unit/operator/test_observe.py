@@ -315,6 +315,23 @@ async def test_cluster_is_known_when_all_that_existed_at_the_start_is() -> None:
     assert relist.complete
 
 
+async def test_it_is_counted_how_often_what_existed_at_the_start_was_waited_for_in_vain() -> None:
+    cluster = watched(pod("demo-1"))
+    exists = Exists(*cluster.uids(), "uid-of-demo-2", "uid-of-demo-3")
+    relist = Relist(cluster, exists, lambda _: None)
+    for count in (0, 1, 2):
+        await relist.compare()
+        assert relist.in_vain == count
+    cluster.pods.put(DEMO, pod("demo-2"))  # others take their time
+    for count in (0, 1):
+        await relist.compare()
+        assert relist.in_vain == count
+    cluster.pods.put(DEMO, pod("demo-3"))
+    for _ in range(3):
+        await relist.compare()
+        assert relist.in_vain == 0
+
+
 async def test_watch_that_shows_nothing_any_more_is_noticed() -> None:
     cluster = watched(pod("demo-1"))
     exists = Exists(*cluster.uids())
