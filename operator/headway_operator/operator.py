@@ -254,12 +254,15 @@ class Operator:
         """Lead from now on.
 
         What pods said in an earlier term is history: another operator may have retuned them since,
-        and who leads goes on from where they are now.
+        and who leads goes on from where they are now. In the same term, after an API server that was
+        away, nobody has looked for a while: no patience with anything may have run out meanwhile.
         """
         if self.leadership.epoch != self.term:
             self.term = self.leadership.epoch
             self.memory.sidecars.keep_only(())
             self.poller.forget()
+        else:
+            self.memory.time_anew(time.time())
         self.look_at_all()
 
     def look_at_all(self) -> None:
