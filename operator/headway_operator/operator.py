@@ -169,7 +169,8 @@ class Operator:
             outcome = "not leader"
         finally:
             RECONCILE_SECONDS.labels(outcome=outcome).observe(time.perf_counter() - began)
-            if self.cluster.service(key) is None:
+            service = self.cluster.service(key)
+            if service is None or service.deleting:
                 show_nothing(*key)  # it may have gone while it was looked at
 
     async def tick(self) -> None:
@@ -191,6 +192,7 @@ class Operator:
             else:
                 DEGRADATION.clear()
                 CONDITION.clear()
+                METRICS_SOURCE.clear()
             self.queue.add_idle(
                 self.rounds.due(self.cluster.services, lambda key: self.cluster.pods.get(key, ()))
             )
@@ -254,8 +256,8 @@ class Operator:
         """Lead from now on.
 
         What pods said in an earlier term is history: another operator may have retuned them since,
-        and who leads goes on from where they are now. In the same term, after an API server that was
-        away, nobody has looked for a while: no patience with anything may have run out meanwhile.
+        and who leads goes on from where they are now. In the same term, as after an API server that
+        was away, nobody has looked for a while: no patience may have run out meanwhile.
         """
         if self.leadership.epoch != self.term:
             self.term = self.leadership.epoch
