@@ -19,7 +19,7 @@ from headway_operator.observe.sidecars import (
     Sidecars,
     parse_stamp,
 )
-from headway_operator.observe.trimming import child_record, service_record
+from headway_operator.observe.trimming import child_record, pod_record, service_record
 from headway_operator.observer import Observer
 from headway_runtime.policy import Stamp
 from tests.unit.operator.fakes import FakeCluster, FakeSidecar
@@ -275,6 +275,14 @@ class Exists:
 
     async def list_uids(self) -> set[str]:
         return self.uids
+
+
+def test_a_pod_is_seen_although_its_node_does_not_tell_since_when_it_runs() -> None:
+    metadata = {"namespace": "team", "name": "demo-1", "uid": "u", "resourceVersion": "1"}
+    state = {"running": {"startedAt": None}}
+    status = {"containerStatuses": [{"name": "engine", "state": state}]}
+    record = pod_record({"metadata": metadata, "status": status})
+    assert record.containers["engine"].running_since == 0.0
 
 
 def test_store_follows_its_objects() -> None:
