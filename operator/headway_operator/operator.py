@@ -61,6 +61,11 @@ SILENT_LOOKS = 20
 """The Lease is looked at every 3 s, and renewed as often by who leads. A watch that shows none of
 that for so many looks, which take a minute at least, is dead. Looks that fail do not count: an API
 server that is away shows nobody anything, and another process would not find it either."""
+LOOKS_IN_VAIN = 120
+"""What existed at the start is compared with what is known every second. Where so many comparisons
+find nothing more of it known, a kind is not watched at all: kopf looks once which kinds there are,
+and an API server may not serve a new one yet when another does. Who leads so would do nothing, and
+keep the others from it."""
 BLIND_AFTER = 5
 """Comparisons in a row that failed: some 15 s."""
 _WORKERS = 16
@@ -164,7 +169,8 @@ class Operator:
             outcome = "not leader"
         finally:
             RECONCILE_SECONDS.labels(outcome=outcome).observe(time.perf_counter() - began)
-            if self.cluster.service(key) is None:
+            service = self.cluster.service(key)
+            if service is None or service.deleting:
                 show_nothing(*key)  # it may have gone while it was looked at
 
     async def tick(self) -> None:
@@ -186,6 +192,7 @@ class Operator:
             else:
                 DEGRADATION.clear()
                 CONDITION.clear()
+                METRICS_SOURCE.clear()
             self.queue.add_idle(
                 self.rounds.due(self.cluster.services, lambda key: self.cluster.pods.get(key, ()))
             )
@@ -249,12 +256,15 @@ class Operator:
         """Lead from now on.
 
         What pods said in an earlier term is history: another operator may have retuned them since,
-        and who leads goes on from where they are now.
+        and who leads goes on from where they are now. In the same term, as after an API server that
+        was away, nobody has looked for a while: no patience may have run out meanwhile.
         """
         if self.leadership.epoch != self.term:
             self.term = self.leadership.epoch
             self.memory.sidecars.keep_only(())
             self.poller.forget()
+        else:
+            self.memory.time_anew(time.time())
         self.look_at_all()
 
     def look_at_all(self) -> None:
@@ -281,6 +291,8 @@ class Operator:
         """
         if self.relist.overlooked:
             raise RuntimeError(f"the watches do not show {self.relist.overlooked} objects")
+        if self.relist.in_vain > LOOKS_IN_VAIN:
+            raise RuntimeError("the watches do not show what existed at the start")
         silent = self.leadership.looks - self.looks_when_alive
         if silent > SILENT_LOOKS:
             raise RuntimeError(f"no event of Lease {LEASE_NAME} in {silent} looks at it")

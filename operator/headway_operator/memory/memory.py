@@ -51,7 +51,7 @@ class ServiceMemory:
     _parsed: ParsedSpec = field(default_factory=lambda: ParsedSpec(None))
 
     def forget_times(self, now: float) -> None:
-        """The clock was set: what was timed by it begins anew, as in a new term."""
+        """What lasted until now (Unix time in seconds) begins anew, as in a new term."""
         if self.scaling is not None:
             self.scaling = timed_anew(self.scaling, now)
         self.idleness = self.shortages = None
@@ -100,6 +100,10 @@ class Memory:
             now: Unix time in seconds, by the clock as it is.
         """
         self.activators.shift(by)
+        self.time_anew(now)
+
+    def time_anew(self, now: float) -> None:
+        """What lasts begins to last now (Unix time in seconds): nobody looked for a while."""
         for each in self._by_service.values():
             each.forget_times(now)
 

@@ -11,11 +11,13 @@ from headway_operator.observe.records import PodRecord, ServiceKey
 def unreached_services(
     activators: Mapping[ServiceKey, Iterable[PodRecord]], told: Activators
 ) -> int:
-    """Services with activator pods that are ready, none of which has told anything.
+    """Services with activator pods that are ready, all of which are silent.
 
-    Kubernetes reaches those pods, or they would not be ready; whoever cannot is the operator.
+    Kubernetes reaches those pods, or they would not be ready; whoever cannot is the operator. One
+    answer that is missing is no silence: counted by that, a single pod that answers now and then
+    would make many services change what they say of it, and begin their patience anew each time.
     """
     ready = (
-        [pod.uid for pod in pods if pod.ready and not pod.deleting] for pods in activators.values()
+        {pod.uid for pod in pods if pod.ready and not pod.deleting} for pods in activators.values()
     )
-    return sum(bool(uids) and not told.of(uids) for uids in ready)
+    return sum(bool(uids) and told.silent(uids) == uids for uids in ready)

@@ -33,6 +33,8 @@ class Relist:
         self._unseen: set[str] = set()
         self.overlooked = 0
         """Objects that the watches have not shown from one comparison to the next: one is dead."""
+        self.in_vain = 0
+        """Comparisons in a row that waited for something, and found nothing more of it known."""
 
     @property
     def complete(self) -> bool:
@@ -52,7 +54,9 @@ class Relist:
             if key is not None:
                 self._on_missed(key)
         unseen = existing - self._cluster.uids()
-        self._awaited = unseen if self._awaited is None else self._awaited & unseen
+        awaited = unseen if self._awaited is None else self._awaited & unseen
+        self.in_vain = self.in_vain + 1 if awaited and awaited == self._awaited else 0
+        self._awaited = awaited
         if self.complete:
             self.overlooked = len(unseen & self._unseen)
             self._unseen = unseen

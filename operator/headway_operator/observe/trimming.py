@@ -177,7 +177,10 @@ def _container(status: Body, declared: Body) -> ContainerRecord:
         started=bool(status.get("started")),
         ready=bool(status.get("ready")),
         restarts=status.get("restartCount", 0),
-        running_since=_unix_time(running["startedAt"]) if running else None,
+        # Of a time that it does not know, as some runtimes tell none, the API server makes null.
+        running_since=_unix_time(running.get("startedAt") or _LONG_AGO)
+        if running is not None
+        else None,
         waiting=_waiting(state.get("waiting")),
         terminated=_terminated(state.get("terminated")),
         last_terminated=_terminated((status.get("lastState") or {}).get("terminated")),

@@ -45,15 +45,18 @@ class ApiServer:
     Attributes:
         status: of each answer; with 200 it works.
         services: InferenceServices by name.
+        unserved: API groups that it does not know yet.
         asked: how often it was asked, by method and path, since it answers with this status.
+        watches: the open ones, as events that are still to be sent.
     """
 
     def __init__(self) -> None:
         self.status = 200
         self.services: dict[str, dict[str, Any]] = {}
+        self.unserved: set[str] = set()
         self.asked: Counter[str] = Counter()
         self.version = 100
-        self._watches: set[asyncio.Queue[dict[str, Any] | None]] = set()
+        self.watches: set[asyncio.Queue[dict[str, Any] | None]] = set()
         self._resources = _resources()
         application = web.Application()
         application.router.add_get("/{path:.*}", self._answer)
@@ -87,7 +90,7 @@ class ApiServer:
         """From now on; open watches end."""
         self.status = status
         self.asked.clear()
-        for each in self._watches:
+        for each in self.watches:
             each.put_nowait(None)
 
     def put(self, name: str) -> None:
@@ -107,7 +110,7 @@ class ApiServer:
 
     def tell(self, event: dict[str, Any]) -> None:
         """Send an event to who watches services."""
-        for each in self._watches:
+        for each in self.watches:
             each.put_nowait(event)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -132,7 +135,7 @@ class ApiServer:
         return [
             {"name": group, "versions": [{"version": v}], "preferredVersion": {"version": v}}
             for group, v in self._resources
-            if group
+            if group and group not in self.unserved
         ]
 
     def _described(self, group: str, version: str) -> list[dict[str, Any]]:
@@ -144,7 +147,7 @@ class ApiServer:
         response = web.StreamResponse()
         await response.prepare(request)
         events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        self._watches.add(events)
+        self.watches.add(events)
         known = int(request.query.get("resourceVersion", 0))
         for body in self.services.values():
             if int(body["metadata"]["resourceVersion"]) > known:
@@ -154,5 +157,5 @@ class ApiServer:
                 if plural == PLURAL:
                     await response.write(json.dumps(event).encode() + b"\n")
         finally:
-            self._watches.discard(events)
+            self.watches.discard(events)
         return response

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,6 +80,19 @@ async def test_a_look_at_a_service_shows_its_conditions_until_it_is_gone(led: Op
     assert shown()["Ready"] == 0
     led.cluster.services.drop(UID)
     led.gone(KIND, DEMO, UID)
+    assert shown() == {}
+
+
+async def test_one_that_is_being_deleted_alerts_nobody_however_long_that_takes(
+    led: Operator,
+) -> None:
+    led.cluster.services.put(DEMO, service(spec()))
+    await led.work(DEMO)
+    assert shown() != {}
+    # A finalizer of somebody else keeps it.
+    going = replace(service(spec()), deleting=True, resource_version=10**6)
+    led.cluster.services.put(DEMO, going)
+    await led.work(DEMO)
     assert shown() == {}
 
 

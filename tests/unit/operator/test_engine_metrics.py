@@ -100,6 +100,15 @@ def test_what_is_no_exposition_is_refused() -> None:
         list(parse_exposition(f"{STEPS} what?"))
 
 
+async def test_a_pod_whose_labels_do_not_end_keeps_no_other_from_being_read() -> None:
+    world = World(named("a", "b"), configured=False)
+    text = f'{STEPS}{{class="x",\t=\t3}}#{{'
+    with pytest.raises(ValueError, match="do not end"):
+        list(parse_exposition(text))
+    world.direct.texts = {"a": text, "b": exposition(series())}
+    assert await world.tick() == {Source.PROMETHEUS: 0, Source.DIRECT_SCRAPE: 1}
+
+
 # --- Prometheus ---------------------------------------------------------------------------------
 
 
@@ -438,3 +447,15 @@ async def test_a_pod_that_did_not_answer_is_asked_again_before_others_have_their
     await world.tick()
     assert world.direct.asked.count(names[0]) == TRIES
     assert not world.collector.metrics(world.pods[:1]).unasked
+
+
+async def test_a_pod_whose_answers_are_no_metrics_is_not_waited_for() -> None:
+    world = World(named("a"), configured=False)
+    world.direct.texts = {"a": f'{STEPS}{{rank="0'}
+    for _ in range(TRIES):
+        assert world.seen().unasked
+        await world.tick()
+    assert not world.seen().unasked
+    world.direct.texts = {"a": exposition(series())}
+    await world.tick()
+    assert world.seen().source is Source.DIRECT_SCRAPE

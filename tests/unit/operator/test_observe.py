@@ -19,7 +19,7 @@ from headway_operator.observe.sidecars import (
     Sidecars,
     parse_stamp,
 )
-from headway_operator.observe.trimming import child_record, service_record
+from headway_operator.observe.trimming import child_record, pod_record, service_record
 from headway_operator.observer import Observer
 from headway_runtime.policy import Stamp
 from tests.unit.operator.fakes import FakeCluster, FakeSidecar
@@ -277,6 +277,14 @@ class Exists:
         return self.uids
 
 
+def test_a_pod_is_seen_although_its_node_does_not_tell_since_when_it_runs() -> None:
+    metadata = {"namespace": "team", "name": "demo-1", "uid": "u", "resourceVersion": "1"}
+    state = {"running": {"startedAt": None}}
+    status = {"containerStatuses": [{"name": "engine", "state": state}]}
+    record = pod_record({"metadata": metadata, "status": status})
+    assert record.containers["engine"].running_since == 0.0
+
+
 def test_store_follows_its_objects() -> None:
     cluster = watched(pod("demo-1"), pod("demo-2"))
     cluster.pods.put(DEMO, replace(pod("demo-1"), resource_version=31))
@@ -313,6 +321,23 @@ async def test_cluster_is_known_when_all_that_existed_at_the_start_is() -> None:
     exists.uids |= {"newer"}
     await relist.compare()
     assert relist.complete
+
+
+async def test_it_is_counted_how_often_what_existed_at_the_start_was_waited_for_in_vain() -> None:
+    cluster = watched(pod("demo-1"))
+    exists = Exists(*cluster.uids(), "uid-of-demo-2", "uid-of-demo-3")
+    relist = Relist(cluster, exists, lambda _: None)
+    for count in (0, 1, 2):
+        await relist.compare()
+        assert relist.in_vain == count
+    cluster.pods.put(DEMO, pod("demo-2"))  # others take their time
+    for count in (0, 1):
+        await relist.compare()
+        assert relist.in_vain == count
+    cluster.pods.put(DEMO, pod("demo-3"))
+    for _ in range(3):
+        await relist.compare()
+        assert relist.in_vain == 0
 
 
 async def test_watch_that_shows_nothing_any_more_is_noticed() -> None:

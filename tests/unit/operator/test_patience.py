@@ -14,12 +14,21 @@ import pytest
 
 from headway_operator import operator, patience
 from headway_operator.act.signing import KeyRing
+from headway_operator.api import GROUP
 from headway_operator.environment import Environment
 from headway_operator.observe.cluster import Cluster
 from headway_operator.observe.records import ServiceKey
+from headway_operator.observe.relist import Relist
 from headway_operator.operator import Operator
 from headway_operator.patience import Pauses
-from headway_operator.watching import Listener, watch_registry, watch_settings
+from headway_operator.watching import (
+    CHILDREN,
+    LEASES,
+    PODS,
+    Listener,
+    watch_registry,
+    watch_settings,
+)
 from tests.unit.operator.api_server import ApiServer
 from tests.unit.operator.fakes import FakeCluster, api_error
 from tests.unit.operator.test_start import VARIABLES, write_key
@@ -122,6 +131,34 @@ async def test_what_the_watch_says_is_broken_ends_it_and_the_next_one_sees_all(
     again = Cluster()
     async with watching(again) as task:
         await becomes(task, sees(again, "before"))
+
+
+async def test_a_kind_that_is_not_served_when_kopf_looks_is_never_watched_and_that_is_noticed(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    write_key(tmp_path)
+    led = Operator(Environment.read(VARIABLES), FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
+    api.put("before")
+
+    async def list_uids() -> set[str]:
+        return {"uid-of-before"}
+
+    led.relist = Relist(led.cluster, SimpleNamespace(list_uids=list_uids), nothing)
+    api.unserved.add(GROUP)
+    async with watching(led.cluster) as task:
+        await becomes(task, lambda: len(api.watches) == len((LEASES, PODS, *CHILDREN)))
+        api.unserved.clear()
+        for _ in range(operator.LOOKS_IN_VAIN + 1):
+            await led.relist.compare()
+            led.check()
+        await led.relist.compare()
+        with pytest.raises(RuntimeError, match="what existed at the start"):
+            led.check()
+    async with watching(led.cluster) as task:  # begun again it knows all
+        await becomes(task, sees(led.cluster, "before"))
+        await led.relist.compare()
+        led.check()
+        assert led.relist.complete
 
 
 async def test_who_may_not_list_what_there_is_does_not_show_as_leader(

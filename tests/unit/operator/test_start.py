@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +20,13 @@ from prometheus_client import REGISTRY
 from headway_operator.act.lease import Leadership
 from headway_operator.act.signing import CURRENT, KeyRing
 from headway_operator.decide import decide
+from headway_operator.decide.scaling import NO_ACTIVATOR, UNATTENDED_SECONDS, decide_scaling
 from headway_operator.environment import Environment, EnvironmentVariableError
 from headway_operator.memory.claims import GpuClaim, GpuQuota
 from headway_operator.memory.idleness import Idleness
 from headway_operator.memory.tuning import OperatingPoint
 from headway_operator.observe.clock_watch import ClockWatch
+from headway_operator.observe.instant import Instant
 from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.operator import SILENT_LOOKS, Operator
 from headway_operator.watching import watch_settings
@@ -243,6 +246,27 @@ async def test_a_term_begins_with_the_lease(operator: Operator) -> None:
     await operator.leadership.acquire_or_renew()
     assert operator.term == operator.leadership.epoch
     assert not operator.memory.sidecars.report("a").asked
+
+
+async def test_what_lasted_before_the_api_server_was_away_wakes_nobody_after_it(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = service(spec(scaling={"mode": "External", "minReplicas": 0}, replicas=0))
+    before = int(time.time() - UNATTENDED_SECONDS)
+    monkeypatch.setattr(Leadership, "epoch", 7)
+    operator.begin_term()
+    known = operator.memory.of(declared)
+    known.idleness = Idleness(7, since=before, unattended_since=before)
+    asleep = snapshot(declared, children={})
+
+    def reason() -> str:
+        looked = replace(asleep, idleness=known.idleness)
+        assert looked.spec is not None
+        return decide_scaling(looked, looked.spec, Instant.at(time.time())).reason
+
+    assert reason() == NO_ACTIVATOR
+    operator.begin_term()  # the Lease is renewed, after a while and in the same term
+    assert reason() == ""
 
 
 async def look(operator: Operator, times: int) -> None:

@@ -185,15 +185,12 @@ class Collector:
 
     async def _ask(self, pod: PodRecord, usable_s: float) -> bool:
         text = await self._pods.metrics(pod)
-        if text is None:
+        series = None if text is None else _exposed(text)
+        if series is None:
             self._unanswered[pod.uid] = self._unanswered.get(pod.uid, 0) + 1
             return False
         self._unanswered.pop(pod.uid, None)
         now = self._clock()
-        try:
-            series = list(parse_exposition(text))
-        except ValueError:
-            return False
         self._remember(pod, series, now, Source.DIRECT_SCRAPE, now + usable_s)
         return True
 
@@ -222,6 +219,14 @@ class Collector:
         self._known[pod.uid] = _PodMetrics(
             history, source, since, self._collection, usable_until, missing
         )
+
+
+def _exposed(text: str) -> list[Series] | None:
+    """The series of an exposition; None where it is none, as one that was cut off."""
+    try:
+        return list(parse_exposition(text))
+    except ValueError:
+        return None
 
 
 def _history(known: _PodMetrics) -> History:

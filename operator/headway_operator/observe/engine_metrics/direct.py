@@ -19,9 +19,13 @@ def parse_exposition(text: str) -> Iterator[Series]:
         ValueError: it is none.
     """
     wanted = "\n".join(line for line in text.splitlines() if _is_read(line))
-    for family in text_string_to_metric_families(wanted + "\n"):
-        for sample in family.samples:
-            yield Series(sample.name, sample.labels.get(CLASS_LABEL, ""), float(sample.value))
+    try:
+        for family in text_string_to_metric_families(wanted + "\n"):
+            for sample in family.samples:
+                yield Series(sample.name, sample.labels.get(CLASS_LABEL, ""), float(sample.value))
+    except LookupError:
+        # The parser runs off the end of some labels: a pod must not end the operator by that.
+        raise ValueError("labels that do not end") from None
 
 
 def _is_read(line: str) -> bool:

@@ -9,11 +9,21 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
+from headway_operator import operator
 from headway_operator.act.signing import KeyRing
 from headway_operator.decide.scaling import MOST_UNREACHED, UNATTENDED_SECONDS
 from headway_operator.environment import Environment
-from headway_operator.observe.activator_watch import ActivatorWatch
-from headway_operator.observe.activators import ActivatorReport, Activators
+from headway_operator.observe.activator_watch import (
+    MARGIN_SECONDS,
+    PATIENCE_SECONDS,
+    PAUSE_SECONDS,
+    ActivatorWatch,
+)
+from headway_operator.observe.activators import (
+    SILENCES_TOLERATED,
+    ActivatorReport,
+    Activators,
+)
 from headway_operator.observe.reach import unreached_services
 from headway_operator.observe.records import PodRecord, ServiceKey
 from headway_operator.operator import Operator
@@ -109,19 +119,52 @@ def activator_of(service: str, number: int = 1, *, ready: bool = True) -> PodRec
     return pod(f"{service}-activator-{number}", template="activator", ready=ready)
 
 
-def test_who_is_ready_and_has_told_nothing_is_counted_by_service() -> None:
+def keeps_silent(reports: Activators, *pods: PodRecord) -> None:
+    for each in pods:
+        for _ in range(SILENCES_TOLERATED):
+            reports.silence(each.uid)
+
+
+def test_who_is_ready_and_silent_is_counted_by_service() -> None:
     reports = Activators()
     heard, other = activator_of("heard"), activator_of("heard", 2)
-    reports.told(heard.uid, NOBODY)
+    silent = (activator_of("silent"), activator_of("silent", 2))
+    starts = activator_of("starts", ready=False)
+    going = replace(activator_of("going"), deleting=True)
     activators = {
         ServiceKey("team", "heard"): (heard, other),
-        ServiceKey("team", "silent"): (activator_of("silent"), activator_of("silent", 2)),
-        ServiceKey("team", "starts"): (activator_of("starts", ready=False),),
-        ServiceKey("team", "going"): (replace(activator_of("going"), deleting=True),),
+        ServiceKey("team", "silent"): silent,
+        ServiceKey("team", "starts"): (starts,),
+        ServiceKey("team", "going"): (going,),
+        ServiceKey("team", "not asked yet"): (activator_of("new"),),
     }
+    reports.told(heard.uid, NOBODY)
+    keeps_silent(reports, other, *silent, starts, going)
     assert unreached_services(activators, reports) == 1
-    reports.silence(heard.uid)
+    keeps_silent(reports, heard)
     assert unreached_services(activators, reports) == 2
+
+
+def test_one_that_answers_now_and_then_does_not_change_what_others_are_taken_for() -> None:
+    reports, flaky = Activators(), activator_of("flaky")
+    silent = [activator_of(f"silent-{number}") for number in range(MOST_UNREACHED)]
+    keeps_silent(reports, *silent)
+    activators = {ServiceKey("team", each.name): (each,) for each in (*silent, flaky)}
+    counts = set()
+    for _ in range(10):
+        reports.told(flaky.uid, NOBODY)
+        counts.add(unreached_services(activators, reports))
+        for _ in range(SILENCES_TOLERATED - 1):
+            reports.silence(flaky.uid)
+            counts.add(unreached_services(activators, reports))
+    assert counts == {MOST_UNREACHED}
+
+
+def test_a_partition_is_seen_before_anybody_is_taken_for_unattended() -> None:
+    open_question = PATIENCE_SECONDS + MARGIN_SECONDS
+    next_ones = (SILENCES_TOLERATED - 1) * (PAUSE_SECONDS + MARGIN_SECONDS)
+    # Activators are counted once a tick.
+    assert open_question + next_ones + operator.TICK_SECONDS < UNATTENDED_SECONDS
 
 
 async def test_the_leader_counts_and_shows_it(
@@ -129,19 +172,20 @@ async def test_the_leader_counts_and_shows_it(
 ) -> None:
     write_key(tmp_path)
     cluster = FakeCluster()
-    operator = Operator(Environment.read(VARIABLES), cluster, KeyRing(tmp_path))  # type: ignore[arg-type]
+    leader = Operator(Environment.read(VARIABLES), cluster, KeyRing(tmp_path))  # type: ignore[arg-type]
     monkeypatch.setattr(ActivatorWatch, "watch", lambda *_: None)
     for number in range(1000):
         name = f"demo-{number}"
-        operator.cluster.activators.put(ServiceKey("team", name), activator_of(name))
+        leader.cluster.activators.put(ServiceKey("team", name), activator_of(name))
+        keeps_silent(leader.memory.activators, activator_of(name))
 
     def counted() -> tuple[int, float | None]:
-        operator.watch_activators()
+        leader.watch_activators()
         shown = REGISTRY.get_sample_value("headway_operator_unreached_activators")
-        return operator.facts(epoch=7).unreached, shown
+        return leader.facts(epoch=7).unreached, shown
 
     assert counted() == (0, 0)
-    operator.leadership._valid_until = math.inf
+    leader.leadership._valid_until = math.inf
     assert counted() == (1000, 1000)
-    operator.memory.activators.told("uid-of-demo-0-activator-1", NOBODY)
+    leader.memory.activators.told("uid-of-demo-0-activator-1", NOBODY)
     assert counted() == (999, 999)
