@@ -15,6 +15,7 @@ FAULTS = {
     "engine_out_of_memory": "the engine has too little memory for its KV cache at start",
     "cache_beyond_the_limit": "a KV cache beyond the memory limit: less of it, until it fits",
     "api_server_gone": "the API server gone for a minute",
+    "api_server_refuses": "an API server that refuses the operator for two minutes",
     "prometheus_gone": "Prometheus gone for a minute",
     "preemption": "a pod of a higher priority takes the GPU",
     "model_download_fails": "a model that cannot be downloaded",
