@@ -18,6 +18,8 @@ FAULTS = {
     "api_server_refuses": "an API server that refuses the operator for two minutes",
     "prometheus_gone": "Prometheus gone for a minute",
     "preemption": "a pod of a higher priority takes the GPU",
+    "woken_pod_hangs": "a woken pod that only hangs",
+    "operator_cut_off": "an operator that is cut off from the activators",
     "model_download_fails": "a model that cannot be downloaded",
     "model_download_slow": "a model that is downloaded slowly",
     "node_gone": "a node that is gone",
