@@ -57,6 +57,8 @@ from headway_operator.work_queue import WorkQueue, backoff_seconds
 
 TICK_SECONDS = 5
 RELIST_SECONDS = 300
+MISSED_SECONDS = 3
+"""From when a watch began anew until what was deleted meanwhile is looked for: others do so too."""
 SILENT_LOOKS = 20
 """The Lease is looked at every 3 s, and renewed as often by who leads. A watch that shows none of
 that for so many looks, which take a minute at least, is dead. Looks that fail do not count: an API
@@ -106,6 +108,7 @@ class Operator:
         self.looks_when_alive = 0
         self.unreached = 0
         self.failed_comparisons = 0
+        self.relisted = asyncio.Event()
         self.tasks: list[asyncio.Task[None]] = []
 
     async def reconcile(self, key: ServiceKey) -> None:
@@ -247,6 +250,23 @@ class Operator:
             else:
                 await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
 
+    async def look_for_missed(self) -> None:
+        """Drop what was deleted while a watch was not there, long before the next comparison."""
+        while True:
+            await self.relisted.wait()
+            await asyncio.sleep(MISSED_SECONDS)
+            self.relisted.clear()
+            try:
+                await self.relist.drop_missed()
+            except (ApiException, aiohttp.ClientError, TimeoutError) as error:
+                logger.warning("Objects cannot be listed: %s", told(error))
+                self.relisted.set()
+
+    def begun_anew(self) -> None:
+        """A watch has listed what there is; at the start there is nothing that it has missed."""
+        if self.relist.complete:
+            self.relisted.set()
+
     @property
     def sees_cluster(self) -> bool:
         """Whether all is known: who may not list what there is leads in name only."""
@@ -306,11 +326,14 @@ class Operator:
     async def run(self) -> None:
         """Run until a signal or a failure."""
         namespaces = self.environment.watch_namespaces
-        listener = Listener(self.queue.add, self.gone, self.alive, self.check, self.stop)
+        listener = Listener(
+            self.queue.add, self.gone, self.alive, self.check, self.stop, self.begun_anew
+        )
         watched = {*namespaces, self.environment.namespace} if namespaces else ()
         async with asyncio.TaskGroup() as group:
             queue = self.queue.run(self.work, _WORKERS)
-            parts = (self.leadership.run(), queue, self.tick(), self.compare())
+            looks = (self.tick(), self.compare(), self.look_for_missed())
+            parts = (self.leadership.run(), queue, *looks)
             self.tasks = [group.create_task(part) for part in parts]
             await kopf.operator(
                 registry=watch_registry(self.cluster, listener, namespaces),

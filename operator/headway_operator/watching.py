@@ -42,6 +42,7 @@ class Listener:
         alive: a renewal of the operator's Lease came through the watch.
         check: raises if the operator is not alive.
         stopping: the operator is being stopped.
+        relisted: a watch has begun anew, with a list; what was deleted meanwhile is not in it.
     """
 
     changed: Callable[[ServiceKey], None]
@@ -49,6 +50,7 @@ class Listener:
     alive: Callable[[], None]
     check: Callable[[], None]
     stopping: Callable[[], None]
+    relisted: Callable[[], None]
 
 
 def watch_settings(lease_name: str) -> kopf.OperatorSettings:
@@ -82,6 +84,7 @@ def watch_registry(
     _watch_children(registry, cluster, listener)
     _watch_pods(registry, cluster, listener)
     _watch_ourselves(registry, listener)
+    _watch_for_lists(registry, listener)
 
     def read_credentials(**given: Any) -> kopf.ConnectionInfo | None:
         in_pod = kopf.login_with_service_account(**given)
@@ -145,6 +148,17 @@ def _watch_pods(registry: kopf.OperatorRegistry, cluster: Cluster, listener: Lis
         else:
             pods.put(key, record)
         listener.changed(key)
+
+
+def _watch_for_lists(registry: kopf.OperatorRegistry, listener: Listener) -> None:
+    """Kopf lists at the start, and where an API server does not know any more what we last saw."""
+
+    async def listed(event: kopf.RawEvent, **_: Any) -> None:
+        if event["type"] is None:
+            listener.relisted()
+
+    for kind in (SERVICES, PODS, *CHILDREN):
+        kopf.on.event(*kind, registry=registry)(listed)
 
 
 def _watch_ourselves(registry: kopf.OperatorRegistry, listener: Listener) -> None:

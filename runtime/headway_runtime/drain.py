@@ -41,10 +41,14 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def mark_unready(socket_path: Path) -> bool:
-    """Tell the sidecar to be unready; whether it has agreed. A dead sidecar stops no drain."""
+    """Tell the sidecar to be unready; whether it has agreed. A dead sidecar stops no drain.
+
+    It is told which container is being stopped: the next one in this pod is not.
+    """
+    container = str(statistics_file.container_started_ticks())
     connection = _UnixConnection(socket_path)
     try:
-        connection.request("POST", "/drain")
+        connection.request("POST", "/drain", body=container)
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.cluster.lab.commands import system_environment
 
 
 def kill_children(container_id: str, match: str) -> int:
@@ -71,6 +74,37 @@ def frozen(container_id: str) -> Iterator[None]:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def partitioned(container_id: str, port: int) -> Iterator[None]:
+    """A pod between which and a port of all others nothing gets through, and nobody is told.
+
+    In the pod's own network, so that what is left of it goes with the pod.
+
+    Args:
+        container_id: of one of its containers, as in the pod's status; of this machine.
+        port: TCP port of those that it asks.
+
+    Raises:
+        LookupError: no process of it is here.
+        subprocess.CalledProcessError: the rules cannot be set.
+    """
+    pids = _processes(container_id.rpartition("/")[2])
+    if not pids:
+        raise LookupError(f"no process of container {container_id} is on this machine")
+
+    def rules(change: str) -> None:
+        for chain, end in (("OUTPUT", "--dport"), ("INPUT", "--sport")):
+            inside = ("nsenter", "-t", str(pids[0]), "-n", "iptables", "-w")
+            rule = (change, chain, "-p", "tcp", end, str(port), "-j", "DROP")
+            subprocess.run((*inside, *rule), check=True, env=system_environment())
+
+    rules("-I")
+    try:
+        yield
+    finally:
+        rules("-D")
 
 
 def _processes(container_id: str) -> list[int]:

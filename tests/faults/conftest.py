@@ -16,9 +16,11 @@ import yaml
 from tests.cluster.lab.volumes import volume_name
 from tests.e2e import stack
 from tests.e2e.kube import Cluster
+from tests.e2e.prometheus import Prometheus
 from tests.e2e.service import KIND, Service
 from tests.e2e.waiting import wait_until
 from tests.faults import results
+from tests.faults.operator_told import OperatorTold
 from tests.faults.recorder import Fault, is_settled, recorded
 from tests.faults.recording import Recording
 from tests.faults.traffic import Traffic
@@ -42,6 +44,14 @@ def api_url(cluster: Cluster) -> Iterator[str]:
     """The API server on loopback."""
     with cluster.proxy() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def operator_told(operator: Cluster, api_url: str) -> OperatorTold:
+    """The operator's metrics, and the chart's alerts."""
+    prometheus = Prometheus()
+    prometheus.load_rules(stack.CHART / "files" / "alerts.yaml")
+    return OperatorTold(operator, api_url, prometheus)
 
 
 @pytest.fixture(scope="session")

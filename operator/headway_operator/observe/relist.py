@@ -47,12 +47,7 @@ class Relist:
         Raises:
             kubernetes.aio.client.ApiException: the API server could not do it now.
         """
-        known = self._cluster.uids()
-        existing = await self._lister.list_uids()
-        for uid in known - existing:
-            key = self._cluster.drop(uid)
-            if key is not None:
-                self._on_missed(key)
+        existing = await self.drop_missed()
         unseen = existing - self._cluster.uids()
         awaited = unseen if self._awaited is None else self._awaited & unseen
         self.in_vain = self.in_vain + 1 if awaited and awaited == self._awaited else 0
@@ -60,3 +55,19 @@ class Relist:
         if self.complete:
             self.overlooked = len(unseen & self._unseen)
             self._unseen = unseen
+
+    async def drop_missed(self) -> set[str]:
+        """List everything and drop what no longer exists. Returns the uids of what does.
+
+        What the watches do not show yet is not judged: one of them may have just begun anew.
+
+        Raises:
+            kubernetes.aio.client.ApiException: the API server could not do it now.
+        """
+        known = self._cluster.uids()
+        existing = await self._lister.list_uids()
+        for uid in known - existing:
+            key = self._cluster.drop(uid)
+            if key is not None:
+                self._on_missed(key)
+        return existing

@@ -76,6 +76,11 @@ def process_started_ticks(pid: int) -> int | None:
     return int(status.rpartition(")")[2].split()[19])
 
 
+def container_started_ticks() -> int:
+    """When the first process of this container started; 0 where that cannot be known."""
+    return process_started_ticks(1) or 0
+
+
 class StatisticsWriter:
     """Writes one engine's statistics.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from headway_runtime.exchange.block import CRC_BYTES, seal, unseal
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 MAGIC = b"HEADWAYS"
 
 NOT_TOLD = 2**32 - 1
@@ -36,6 +36,7 @@ class Header:
         pid: process id in the engine container.
         process_started_ticks: start of that process in clock ticks since boot, so that a reused
             process id is not taken for it.
+        container_started_ticks: start of the engine container's first process, likewise.
         rank: data parallel rank.
         state: what the plug-in does, an :class:`EngineState`.
         token_budget_ceiling: token budget the engine was started with.
@@ -49,6 +50,7 @@ class Header:
 
     pid: int
     process_started_ticks: int
+    container_started_ticks: int
     rank: int
     state: int
     token_budget_ceiling: int
@@ -92,7 +94,7 @@ class Load:
     program_stretch_ppm: int = NOT_TOLD
 
 
-_HEADER = struct.Struct("<8sH6x QQIIQQQQQ 96s 48s")
+_HEADER = struct.Struct("<8sH6x QQQIIQQQQQ 96s 48s")
 _LOAD = struct.Struct("<QQIIIIQIII")
 
 HEADER_BYTES = _HEADER.size + CRC_BYTES

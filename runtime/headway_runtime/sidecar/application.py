@@ -117,9 +117,12 @@ class Sidecar:
             body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
         )
 
-    async def drain(self, _: web.Request) -> web.Response:
-        """Be unready from now on."""
-        self._draining.start()
+    async def drain(self, request: web.Request) -> web.Response:
+        """Be unready until another container than the one that is named serves."""
+        try:
+            self._draining.start(await request.text())
+        except ValueError:
+            raise web.HTTPBadRequest(text="the body must be a number of clock ticks") from None
         _LOGGER.info("draining")
         return web.Response(text="draining\n")
 

@@ -324,6 +324,17 @@ async def test_pods_are_asked_while_prometheus_cannot_tell(trouble: str) -> None
     assert [each.running for each in world.seen().pods["uid-a"]] == [4, 5]
 
 
+async def test_who_has_asked_nobody_for_a_while_does_not_say_that_nobody_answers() -> None:
+    world = World(named("a"))
+    assert not world.seen().collected
+    await world.tick()
+    assert world.seen().collected
+    world.now += STALE_SECONDS + 1  # somebody else led, or nobody
+    assert not world.seen().collected
+    await world.tick()
+    assert world.seen().collected
+
+
 async def test_without_any_source_there_is_nothing_to_act_on() -> None:
     world = World(named("a"))
     world.prometheus.found = {("team", "a"): PodSeries(0.0, series())}

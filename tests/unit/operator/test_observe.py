@@ -357,6 +357,17 @@ async def test_watch_that_shows_nothing_any_more_is_noticed() -> None:
     assert relist.overlooked == 0
 
 
+async def test_what_a_watch_that_begins_anew_does_not_show_yet_is_not_held_against_it() -> None:
+    cluster = watched(pod("demo-1"))
+    exists = Exists(*cluster.uids())
+    relist = Relist(cluster, exists, lambda _: None)
+    await relist.compare()
+    exists.uids |= {"uid-of-demo-2"}
+    await relist.compare()
+    await relist.drop_missed()
+    assert relist.overlooked == 0
+
+
 def test_newest_service_of_a_name_counts() -> None:
     newer = replace(service(uid="other"), resource_version=99)
     assert watched(services=[newer, service()]).service(DEMO) == newer

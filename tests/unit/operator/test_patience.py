@@ -31,6 +31,7 @@ from headway_operator.watching import (
 )
 from tests.unit.operator.api_server import ApiServer
 from tests.unit.operator.fakes import FakeCluster, api_error
+from tests.unit.operator.samples import service
 from tests.unit.operator.test_start import VARIABLES, write_key
 
 KOPFS_TRIES = len(kopf.OperatorSettings().networking.error_backoffs) + 1  # type: ignore[arg-type]
@@ -56,9 +57,11 @@ def nothing(*_: object) -> None:
 
 
 @asynccontextmanager
-async def watching(cluster: Cluster) -> AsyncIterator[asyncio.Task[None]]:
+async def watching(
+    cluster: Cluster, relisted: Callable[[], None] = nothing
+) -> AsyncIterator[asyncio.Task[None]]:
     """Kopf as the operator runs it."""
-    listener = Listener(nothing, nothing, nothing, nothing, nothing)
+    listener = Listener(nothing, nothing, nothing, nothing, nothing, relisted)
     stop = asyncio.Event()
     task = asyncio.create_task(
         kopf.operator(
@@ -159,6 +162,54 @@ async def test_a_kind_that_is_not_served_when_kopf_looks_is_never_watched_and_th
         await led.relist.compare()
         led.check()
         assert led.relist.complete
+
+
+async def test_a_watch_that_begins_anew_is_told_of_as_it_misses_what_was_deleted(
+    api: ApiServer,
+) -> None:
+    cluster, lists = Cluster(), list[bool]()
+    api.put("before")
+    async with watching(cluster, lambda: lists.append(True)) as task:
+        await becomes(task, sees(cluster, "before"))
+        lists.clear()
+        del api.services["before"]
+        api.put("after")
+        await becomes(task, sees(cluster, "before", "after"))
+        assert lists == []
+        api.tell({"type": "ERROR", "object": {"kind": "Status", "code": 410}})
+        await becomes(task, lambda: bool(lists))
+        assert sees(cluster, "before", "after")()
+
+
+async def test_what_was_deleted_while_a_watch_was_not_there_is_looked_for_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_key(tmp_path)
+    led = Operator(Environment.read(VARIABLES), FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
+    fails = [True]
+
+    async def list_uids() -> set[str]:
+        if fails[0]:
+            raise api_error(403)
+        return set()
+
+    monkeypatch.setattr(led.relist, "_lister", SimpleNamespace(list_uids=list_uids))
+    monkeypatch.setattr(operator, "MISSED_SECONDS", 0.0)
+    led.begun_anew()
+    assert not led.relisted.is_set()  # all is being listed for the first time
+    fails[0] = False
+    await led.relist.compare()
+    gone = service()
+    led.cluster.services.put(gone.key, gone)
+    looking = asyncio.create_task(led.look_for_missed())
+    fails[0] = True
+    led.begun_anew()
+    await asyncio.sleep(0.02)
+    assert not looking.done()
+    assert gone.key in led.cluster.services
+    fails[0] = False
+    await becomes(looking, lambda: gone.key not in led.cluster.services)
+    looking.cancel()
 
 
 async def test_who_may_not_list_what_there_is_does_not_show_as_leader(

@@ -20,7 +20,7 @@ def pod_handler(cluster: Cluster, changed: list[ServiceKey]) -> Any:
     def nothing(*_: Any) -> None:
         pass
 
-    listener = Listener(changed.append, nothing, nothing, nothing, nothing)
+    listener = Listener(changed.append, nothing, nothing, nothing, nothing, nothing)
     registry: Any = watch_registry(cluster, listener, ())
     assert isinstance(registry, kopf.OperatorRegistry)
     handlers = registry._watching.get_all_handlers()

@@ -7,6 +7,7 @@ from headway_runtime.exchange.statistics_record import EngineState, Header
 HEADER = Header(
     pid=7,
     process_started_ticks=11,
+    container_started_ticks=10,
     rank=0,
     state=int(EngineState.ACTIVE),
     token_budget_ceiling=2048,

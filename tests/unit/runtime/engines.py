@@ -134,6 +134,7 @@ def write_statistics(  # noqa: PLR0913 - each is one thing that a file can hold
     values = {
         "pid": 1,
         "process_started_ticks": 1,
+        "container_started_ticks": 1,
         "rank": rank,
         "state": int(EngineState.ACTIVE),
         "token_budget_ceiling": 2048,

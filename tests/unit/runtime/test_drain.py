@@ -111,7 +111,8 @@ def answer_once(path: Path, answer: bytes) -> tuple[threading.Thread, list[bytes
     def serve() -> None:
         connection, _ = server.accept()
         with server, connection:
-            received.append(connection.recv(1000))
+            while not received or b"\r\n\r\n" not in received[0] or not received[0][-1:].isdigit():
+                received[:] = [b"".join(received) + connection.recv(1000)]
             connection.sendall(answer)
 
     thread = threading.Thread(target=serve)
@@ -128,6 +129,7 @@ def test_the_pod_is_marked_unready_through_the_sidecars_socket(
     assert drain.mark_unready(path) == marked
     thread.join()
     assert received[0].startswith(b"POST /drain ")
+    assert int(received[0].rpartition(b"\r\n")[2]) == process_started_ticks(1)
 
 
 def test_a_dead_sidecar_stops_no_drain(tmp_path: Path) -> None:

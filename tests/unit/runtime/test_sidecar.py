@@ -178,22 +178,42 @@ async def test_it_has_started_and_is_ready_with_its_first_policy(start: Any) -> 
 
 
 async def test_draining_makes_it_unready_and_not_unstarted(client: Client) -> None:
-    assert (await client.unix("POST", "/drain"))[0] == 200
+    assert (await client.unix("POST", "/drain", data="5"))[0] == 200
     assert (await client.metrics_port("GET", "/readyz"))[0] == 503
     assert (await client.metrics_port("GET", "/startedz"))[0] == 200
     assert (await client.status())["draining"]
 
 
-async def test_draining_outlives_the_server_and_ends_with_the_engine_process(
+async def test_only_a_known_container_is_drained(client: Client) -> None:
+    assert (await client.unix("POST", "/drain"))[0] == 400
+    assert (await client.metrics_port("GET", "/readyz"))[0] == 200
+
+
+async def test_draining_outlives_the_server_and_ends_with_the_engine_container(
     client: Client, start: Any
 ) -> None:
-    write_statistics(client.settings.run_dir, pid=10)
-    await client.unix("POST", "/drain")
+    write_statistics(client.settings.run_dir, container_started_ticks=10)
+    await client.unix("POST", "/drain", data="10")
     client.settings.socket.unlink()
     restarted = await start()
     assert (await restarted.metrics_port("GET", "/readyz"))[0] == 503
-    write_statistics(client.settings.run_dir, pid=11)
+    write_statistics(client.settings.run_dir, container_started_ticks=11)
     assert (await restarted.metrics_port("GET", "/readyz"))[0] == 200
+
+
+@pytest.mark.parametrize("before", [None, 9], ids=["first container", "restarted container"])
+async def test_an_engine_that_is_told_to_stop_while_it_loads_gets_no_requests_once_it_has(
+    client: Client, before: int | None
+) -> None:
+    if before is not None:
+        write_statistics(client.settings.run_dir, container_started_ticks=before)
+    await client.unix("POST", "/drain", data="10")
+    assert (await client.metrics_port("GET", "/readyz"))[0] == 503
+    # Its process that computes starts later than it was told.
+    write_statistics(
+        client.settings.run_dir, pid=12, process_started_ticks=99, container_started_ticks=10
+    )
+    assert (await client.metrics_port("GET", "/readyz"))[0] == 503
 
 
 async def test_status_of_a_pod_whose_engine_has_not_started(client: Client) -> None:

@@ -79,6 +79,7 @@ class Collector:
         self._pods = pods
         self._clock = clock
         self._collection = 0
+        self._collected_at = float("-inf")
         self._trouble = "" if prometheus else NOT_CONFIGURED
         self._known: dict[str, _PodMetrics] = {}
         self._asked_last: dict[str, int] = {}
@@ -99,6 +100,7 @@ class Collector:
         asked = self._turn([pod for pod in alive if pod.uid not in taken])
         cadence = max(1.0, len(alive) / IDLE_PODS_A_TICK) * STALE_SECONDS
         answers = await asyncio.gather(*(self._ask(pod, cadence) for pod in asked))
+        self._collected_at = self._clock()
         return {Source.PROMETHEUS: len(fresh), Source.DIRECT_SCRAPE: sum(answers)}
 
     def metrics(self, pods: Iterable[PodRecord]) -> ServiceMetrics:
@@ -119,7 +121,8 @@ class Collector:
             missing=missing,
             trouble=self._trouble,
             expected=self._prometheus is not None,
-            collected=self._collection > 0,
+            # Who has just begun to lead, or does so again, has asked nobody meanwhile.
+            collected=now - self._collected_at <= STALE_SECONDS,
             unasked=any(pod.takes_policies and self._is_yet_to_answer(pod) for pod in asked),
         )
 

@@ -95,7 +95,7 @@ class ServiceMetrics:
         missing: a metric that is read and that a pod does not expose; empty when all are there.
         trouble: why Prometheus was not the source; empty when it was.
         expected: there is a Prometheus that should have been the source.
-        collected: pods were collected from at least once.
+        collected: pods were collected from lately: that there are no samples says something.
         unasked: a pod waits for its turn to be asked, or to be asked again after its first silence.
     """
 

@@ -132,6 +132,7 @@ def _header(scheduler: Any, ceilings: Limits, stock_reason: str) -> Header:
     return Header(
         pid=os.getpid(),
         process_started_ticks=statistics_file.process_started_ticks(os.getpid()) or 0,
+        container_started_ticks=statistics_file.container_started_ticks(),
         rank=_ask(lambda: _rank(scheduler), 0),
         state=int(EngineState.STOCK if stock_reason else EngineState.ACTIVE),
         token_budget_ceiling=ceilings.token_budget,

@@ -77,6 +77,15 @@ def test_one_of_many_sleeps_on_and_says_once_that_the_operator_is_cut_off() -> N
     assert not world.plan.status_changed
 
 
+@pytest.mark.parametrize("services", [MOST_UNREACHED, MOST_UNREACHED + 1])
+def test_it_is_a_warning_whichever_condition_tells_it_first(services: int) -> None:
+    world = unreached(asleep(), services)
+    world.tick()
+    assert world.plan is not None
+    told = [each for each in world.plan.notices if "cannot ask the activator" in each.message]
+    assert [each.warning for each in told] == [True, True]
+
+
 def test_how_many_there_are_changes_no_status() -> None:
     world = unreached(asleep(), 900)
     world.tick()
