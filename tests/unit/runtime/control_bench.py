@@ -18,7 +18,7 @@ from headway_runtime.policy import encode
 from tests.unit.runtime.engines import core_output, scheduler, scheduler_output
 from tests.unit.runtime.policies import policy
 
-HEADER = Header(1, 1, 0, int(EngineState.ACTIVE), 2048, 64, 64, 0, 0, "", "0.32.0")
+HEADER = Header(1, 1, 1, 0, int(EngineState.ACTIVE), 2048, 64, 64, 0, 0, "", "0.32.0")
 
 
 class Bench:

@@ -94,8 +94,8 @@ def test_the_default_is_the_documented_formula() -> None:
 
 
 def test_the_base_decays_by_a_hundredth_for_each_unit_of_service() -> None:
-    assert base(256) == pytest.approx(0.99)
-    assert base(512) == pytest.approx(0.99**2)
+    assert base(512) == pytest.approx(0.99)
+    assert base(1024) == pytest.approx(0.99**2)
 
 
 def test_an_output_token_is_served_twice_as_much_as_a_prompt_token() -> None:

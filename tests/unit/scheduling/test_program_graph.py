@@ -93,6 +93,7 @@ def test_the_critical_path_is_the_longest_chain_of_undone_calls(
     for node in undone:
         assert graph.calls_after(node) == chain(node) - 1
     assert graph.done == len(graph) - len(undone)
+    assert graph.awaited == len([node for node in undone if not node.has_come])
 
 
 def test_calls_may_be_declared_in_any_order() -> None:
@@ -136,6 +137,19 @@ def test_a_call_is_done_when_none_of_its_requests_is_under_way() -> None:
     assert graph.done == 1
     graph.begin(node)
     assert graph.done == 0
+
+
+def test_what_others_have_named_is_awaited_until_it_comes_or_is_done() -> None:
+    graph = ProgramGraph()
+    graph.declare("plan", (), ("work", "more"))
+    assert graph.awaited == 2
+    graph.declare("work", ("plan",), ("reduce",))
+    assert graph.awaited == 2
+    # It needs the answer of one that has run on another engine.
+    graph.declare("reduce", ("work", "more"), ())
+    assert graph.awaited == 0
+    graph.declare("more", ("plan",), ("reduce",))
+    assert graph.awaited == 0
 
 
 def test_a_call_does_not_wait_for_itself() -> None:

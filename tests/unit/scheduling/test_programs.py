@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headway_runtime.policy import PriorityCoefficients
 from headway_runtime.scheduling.origin import Call
 from headway_runtime.scheduling.programs import programs as module
-from headway_runtime.scheduling.programs.priority import HORIZON_S
+from headway_runtime.scheduling.programs.priority import FIRST, HORIZON_S, priority
 from headway_runtime.scheduling.programs.programs import FIRST_CALL_S, MOST_PROGRAMS, Programs
 from headway_runtime.scheduling.urgency import NO_DEADLINE_S
 
@@ -287,6 +287,7 @@ events = st.lists(
 @settings(deadline=None)
 def test_whatever_is_declared_nothing_waits_for_what_comes_a_horizon_later(happened: Any) -> None:
     programs = Programs(most_programs=2, idle_s=50.0)
+    soonest_s = NO_DEADLINE_S - HORIZON_S * (1 - priority(programs.learning.weights, FIRST))
     now_s = START_S
     for what, number, value in happened:
         request_id = f"r{number}"
@@ -294,8 +295,9 @@ def test_whatever_is_declared_nothing_waits_for_what_comes_a_horizon_later(happe
             known = request_id in programs._running
             due = programs.arrived(request_id, "t", value, now_s)
             declares = value is not None and programs._shelf.get(("t", value.program))
-            assert known or due >= now_s
-            assert known or due <= now_s + HORIZON_S or (declares and declares.deadline_s)
+            has_deadline = declares and declares.deadline_s
+            assert known or due >= now_s + (0.0 if has_deadline else soonest_s)
+            assert known or has_deadline or due <= now_s + soonest_s + HORIZON_S
         elif what == "serve":
             programs.served(request_id, value, now_s)
         elif what == "end":
@@ -305,6 +307,16 @@ def test_whatever_is_declared_nothing_waits_for_what_comes_a_horizon_later(happe
         kept = list(programs._shelf)
         assert programs.program_count == len(kept) <= 2
         assert {name for each in kept for name in each.under_way} == set(programs._running)
+
+
+def test_of_an_agent_that_names_its_next_call_alone_what_it_has_done_counts_as_well() -> None:
+    programs = only(depth=100)
+    agent = Client(programs)
+    waits = [agent.run(node=str(each), children=(str(each + 1),)) for each in range(4)]
+    assert waits == sorted(waits, reverse=True)
+    assert waits[0] > waits[3]
+    # And the last one has nothing behind it.
+    assert agent.run(node="4", children=()) < waits[3]
 
 
 def test_the_default_bound_is_the_documented_one() -> None:

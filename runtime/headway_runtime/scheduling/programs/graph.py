@@ -24,15 +24,17 @@ class Node:
         children: calls that need its answer.
         depth: calls on the longest chain before it.
         under_way: its requests that have not ended: it may be tried again, or sampled twice.
+        has_come: it has said itself what comes after it; else others have named it.
         is_done: it was run and nothing of it is under way.
     """
 
-    __slots__ = ("children", "depth", "is_done", "under_way")
+    __slots__ = ("children", "depth", "has_come", "is_done", "under_way")
 
     def __init__(self) -> None:
         self.children: dict[Node, None] = {}
         self.depth = 0
         self.under_way = 0
+        self.has_come = False
         self.is_done = False
 
 
@@ -42,11 +44,13 @@ class ProgramGraph:
     Attributes:
         longest: calls on the longest chain.
         done: calls that are done.
+        awaited: calls that are not done and have not come: what follows them nobody has said.
     """
 
     def __init__(self) -> None:
         self.longest = 0
         self.done = 0
+        self.awaited = 0
         self._nodes: dict[str, Node] = {}
         self._edges = 0
 
@@ -68,6 +72,9 @@ class ProgramGraph:
         node = self._node(name)
         if node is None:
             return None
+        if not node.has_come:
+            node.has_come = True
+            self.awaited -= not node.is_done
         visits = MAX_VISITS
         for each in parents:
             parent = self._node(each)
@@ -107,11 +114,14 @@ class ProgramGraph:
         node = self._nodes.get(name)
         if node is None and len(self._nodes) < MAX_NODES:
             node = self._nodes[name] = Node()
+            self.awaited += 1
             self.longest = max(self.longest, 1)
         return node
 
     def _set_done(self, node: Node, *, is_done: bool) -> None:
         self.done += is_done - node.is_done
+        if not node.has_come:
+            self.awaited -= is_done - node.is_done
         node.is_done = is_done
 
     def _link(self, parent: Node, child: Node, visits: int) -> int:

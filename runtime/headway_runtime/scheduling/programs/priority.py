@@ -10,8 +10,8 @@ What the terms say, and why so (they were chosen by simulation of chains and of 
   are short and few are long, so what was served little is likely to be done soon (least attained
   service, as in Autellix), and of first calls the prompt is all that is known.
 - depth: how near the end of its program the request is, by what is declared to come. Where nothing
-  is declared it is between the two ends, and nearer to the end the more calls came before it, so
-  that long programs do not yield without an end.
+  is declared, or only a part, it is nearer to the end the more calls came before it: what is nearly
+  done is not overtaken by all that is new, and long programs do not yield without an end.
 - progress: how far the branch of the request is ahead of the longest branch of its program, so that
   of the calls of one program those that all others wait for go first.
 """
@@ -30,11 +30,12 @@ OUTPUT_WEIGHT = 2
 """An output token is so many times the service of a prompt token. Close enough to what they cost,
 and what shares of tenants are counted in as well (VTC, arXiv 2401.00588)."""
 
-UNIT_TOKENS = 256
-"""One unit of age in weighted tokens. With 0.99 for each unit the base halves every 18,000 weighted
-tokens, which is about ten calls of agents: it tells programs of 3 calls from those of 30. Smaller
-units are closer to pure least attained service, whose longest programs wait longest; larger ones
-are closer to first come, first served."""
+UNIT_TOKENS = 512
+"""One unit of age in weighted tokens. With 0.99 for each unit the base halves every 35,000 weighted
+tokens, which is about twenty calls of agents: it tells programs of 3 calls from those of 30, and
+hardly those of 3 from those of 8, which would else wait for all that come after them. Smaller units
+are closer to pure least attained service, whose longer programs wait longest; larger ones are
+closer to first come, first served."""
 
 DECAY = 0.99
 """What is left of the base after one more unit of service."""

@@ -179,6 +179,9 @@ class Program:
         if self._declares_children:
             known = len(graph) + self._unnamed
             depth_term = priority.depth_among_known(known - graph.done - self._unnamed_done - 1)
+            if graph.awaited:
+                # What is known to come is the least that does: an agent names its next call alone.
+                depth_term *= priority.depth_among_past(depth)
         else:
             depth_term = priority.depth_among_past(depth)
         progress = 0.0
