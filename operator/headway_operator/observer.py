@@ -49,10 +49,11 @@ class Observer:
         watched = self.cluster.service(key)
         # One that the watch does not show is gone, whatever was answered to our last write of it.
         service = watched and self.memory.services.latest(key, watched)
-        if service is None or service.deleting:
+        if service is None:
             self.memory.forget(key)
-            if service is not None:
-                self.memory.claims.keep(key, operator.epoch)
+            return None
+        if service.deleting:
+            self.memory.let_go(key, operator.epoch)
             return None
         remembered = self.memory.of(service)
         parsed = remembered.parsed(service)

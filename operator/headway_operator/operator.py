@@ -57,6 +57,9 @@ from headway_operator.work_queue import WorkQueue, backoff_seconds
 
 TICK_SECONDS = 5
 RELIST_SECONDS = 300
+UNSEEN_SECONDS = 30
+"""Until the next comparison, where something exists that the watches have not shown: it is new, or
+one of them is not there. Without services at the start, nothing else shows that."""
 MISSED_SECONDS = 3
 """From when a watch began anew until what was deleted meanwhile is looked for: others do so too."""
 SILENT_LOOKS = 20
@@ -245,10 +248,15 @@ class Operator:
                 logger.warning("Objects cannot be listed: %s", told(error))
             if self.relist.complete and not was_complete:
                 self.look_at_all()
-            if self.failed_comparisons:
-                await asyncio.sleep(backoff_seconds(self.failed_comparisons, jitter=1))
-            else:
-                await asyncio.sleep(RELIST_SECONDS if self.relist.complete else 1)
+            await asyncio.sleep(self._until_next_comparison())
+
+    def _until_next_comparison(self) -> float:
+        """Seconds."""
+        if self.failed_comparisons:
+            return backoff_seconds(self.failed_comparisons, jitter=1)
+        if not self.relist.complete:
+            return 1
+        return UNSEEN_SECONDS if self.relist.is_unsure else RELIST_SECONDS
 
     async def look_for_missed(self) -> None:
         """Drop what was deleted while a watch was not there, long before the next comparison."""

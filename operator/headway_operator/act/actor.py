@@ -10,7 +10,7 @@ from headway_operator.act.apply import Applier
 from headway_operator.act.events import EventRecorder
 from headway_operator.act.push import PolicyPusher
 from headway_operator.act.status import StatusWriter
-from headway_operator.decide import Plan
+from headway_operator.decide import Plan, applied_notices
 from headway_operator.memory.memory import Memory
 from headway_operator.metrics import RETUNES, show_conditions, show_rung
 from headway_operator.observe.instant import Instant
@@ -59,7 +59,8 @@ class Actor:
             await self.status.write(snapshot.service, plan.status)
         # A step that the status does not hold is not taken: what led to it lasts still.
         remembered.shortages = plan.shortages
-        for notice in plan.notices:
+        accepted = [each for each in plan.applications if each.slot not in remembered.refusals]
+        for notice in (*applied_notices(accepted), *plan.notices):
             await self.events.emit(snapshot.service, notice, now)
         return bool(pushed or applied)
 

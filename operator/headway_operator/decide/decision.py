@@ -108,7 +108,7 @@ def _plan(
             *(degradation.notices if degradation else ()),
             *decide_router_notices(target_change(snapshot, target) if target else ""),
             *decide_quarantine_notices(snapshot),
-            *decide_notices(snapshot.service.status, status, found, applied, retuned),
+            *decide_notices(snapshot.service.status, status, found, retuned),
         ),
         tuning=retuned.tuning if retuned else None,
         changes=retuned.changes if retuned else (),

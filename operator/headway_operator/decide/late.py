@@ -18,7 +18,7 @@ _START_ORDER = (INSTALL, PREFLIGHT, SIDECAR, ENGINE)
 
 
 def late_pod(pods: Iterable[PodRecord], startup_seconds: float, now: Instant) -> PodRecord | None:
-    """The first by name of those that were not ready for so long, by their nodes' clocks."""
+    """The first by name of those that were not ready for so long, as far as their nodes say."""
     limit = now.unix - startup_seconds
     late = (
         each

@@ -43,7 +43,7 @@ def _missing(facts: Facts) -> Verdict | None:
 def _available(facts: Facts) -> Verdict | None:
     metrics = facts.snapshot.metrics
     settled = metrics.since <= facts.now.unix - SETTLED_SECONDS
-    if metrics.source is None or (_was_available(facts) and not settled):
+    if metrics.source is None or not (settled or _is_told_at_once(facts)):
         return None
     if metrics.source is Source.PROMETHEUS:
         return Verdict("True", "Prometheus", "Read from Prometheus")
@@ -66,9 +66,20 @@ def _nothing(facts: Facts) -> Verdict | None:
     return Verdict("False", "NoMetrics", text, alarming=True)
 
 
-def _was_available(facts: Facts) -> bool:
+def _is_told_at_once(facts: Facts) -> bool:
+    """Whether it need not last: there were no metrics, and it is no false alarm.
+
+    Prometheus does not know a pod that has just come. That it is asked itself until then is no
+    outage.
+    """
+    before, metrics = _truth(facts), facts.snapshot.metrics
+    if before == "False":
+        return True
+    stands_in = metrics.expected and metrics.source is Source.DIRECT_SCRAPE
+    return before != "True" and not stands_in
+
+
+def _truth(facts: Facts) -> str:
     conditions = facts.snapshot.service.status.conditions
-    return any(
-        each.type == ConditionType.METRICS_AVAILABLE and each.status == "True"
-        for each in conditions
-    )
+    found = (each.status for each in conditions if each.type == ConditionType.METRICS_AVAILABLE)
+    return next(found, "Unknown")

@@ -31,15 +31,25 @@ def decide_notices(
     old: InferenceServiceStatus,
     new: InferenceServiceStatus,
     found: Mapping[ConditionType, Verdict],
-    applied: Sequence[Application],
     retuned: Retuned | None,
 ) -> tuple[Notice, ...]:
-    """Events for what changed between two statuses, for what is applied and what is retuned."""
+    """Events for what changed between two statuses, and for what is retuned."""
     told = (
-        *(_applied(applied), _retuned(retuned), _transitions(old, found), _stalled(old, found)),
+        *(_retuned(retuned), _transitions(old, found), _stalled(old, found)),
         _policy(old, new),
     )
     return tuple(notice for notices in told for notice in notices)
+
+
+def applied_notices(accepted: Sequence[Application]) -> Iterator[Notice]:
+    """Events for objects that the API server took: one that it refuses is tried every minute."""
+    for application in accepted:
+        if application.cause is Cause.TAKEN:
+            text = f"{application.slot}: somebody else changed {application.taken_field}"
+            yield Notice(warning=True, reason="Restored", message=f"{text}; restored")
+    kinds = ", ".join(each.slot for each in accepted if each.cause is not Cause.TAKEN)
+    if kinds:
+        yield Notice(warning=False, reason="Applied", message=f"Applied {kinds}")
 
 
 def decide_scaling_notices(scaled: Scaled) -> Iterator[Notice]:
@@ -76,16 +86,6 @@ def _retuned(retuned: Retuned | None) -> Iterator[Notice]:
             )
             text = f"{_RETUNED[change.what]} {values}: {change.message}"
             yield Notice(warning=False, reason="Retuned", message=text)
-
-
-def _applied(applied: Sequence[Application]) -> Iterator[Notice]:
-    for application in applied:
-        if application.cause is Cause.TAKEN:
-            text = f"{application.slot}: somebody else changed {application.taken_field}"
-            yield Notice(warning=True, reason="Restored", message=f"{text}; restored")
-    kinds = ", ".join(each.slot for each in applied if each.cause is not Cause.TAKEN)
-    if kinds:
-        yield Notice(warning=False, reason="Applied", message=f"Applied {kinds}")
 
 
 def _transitions(

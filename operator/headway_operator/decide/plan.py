@@ -90,7 +90,7 @@ class Plan:
         recipients: pods that do not hold it yet.
         status: the status as it should read.
         status_changed: whether it has to be written.
-        notices: events to emit.
+        notices: events to emit, without those for what is applied.
         tuning: how the engines are tuned; None while that is being found out.
         changes: what was retuned, each with its reason.
         scaling: how many pods were needed; None where others decide that.

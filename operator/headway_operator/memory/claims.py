@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway_operator.memory.memo import Memo
 from headway_operator.observe.records import ServiceKey
@@ -103,6 +103,17 @@ class Claims:
         """Of a service it cannot be told what it wants: what it wanted stands, at first nothing."""
         self._begin(epoch)
         self._by_service.setdefault(key, None)
+
+    def hold(self, key: ServiceKey, epoch: int) -> None:
+        """A service is being deleted: its pods hold their GPUs until it is gone, and it wants none.
+
+        With a finalizer that can take as long as it likes.
+        """
+        self.keep(key, epoch)
+        known = self._by_service[key]
+        if known is not None:
+            self._by_service[key] = replace(known, least=known.running, wanted=known.running)
+            self._everybody = None
 
     def drop(self, key: ServiceKey) -> None:
         """The service is gone."""

@@ -109,8 +109,16 @@ class Memory:
 
     def forget(self, key: ServiceKey) -> None:
         """The service is gone."""
-        self._by_service.pop(key, None)
+        self._forget_work(key)
         self.claims.drop(key)
+
+    def let_go(self, key: ServiceKey, epoch: int) -> None:
+        """The service is being deleted: nothing is decided any more, but its pods may still run."""
+        self._forget_work(key)
+        self.claims.hold(key, epoch)
+
+    def _forget_work(self, key: ServiceKey) -> None:
+        self._by_service.pop(key, None)
         self.services.forget(key)
         for slot in CHILD_SLOTS:
             self.children.forget((slot, key))

@@ -173,8 +173,8 @@ class PodRecord:
             network is there; None until there is one.
         containers: by name, init containers included.
         gated: it is unready because somebody's readiness gate says so.
-        unready_since: since when its node has called it not ready, as Unix time in seconds; None
-            while it is ready, and before it has a node.
+        unready_since: since when its node has called it not ready, as Unix time in seconds, but
+            since it was made at most; None while it is ready, and before it has a node.
     """
 
     namespace: str

@@ -41,6 +41,11 @@ class Relist:
         """Whether all that existed at the start is known."""
         return self._awaited is not None and not self._awaited
 
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the last comparison found what the watches have not shown: it may be new."""
+        return bool(self._unseen)
+
     async def compare(self) -> None:
         """List everything and compare.
 

@@ -99,12 +99,15 @@ def pod_record(body: Body) -> PodRecord:
         prepared=conditions.get("PodReadyToStartContainers"),
         containers=_containers(spec, status),
         gated=ready is not None and ready.reason == "ReadinessGatesNotReady",
-        unready_since=_unready_since(ready),
+        unready_since=_unready_since(metadata, ready),
     )
 
 
-def _unready_since(ready: ConditionRecord | None) -> float | None:
-    return ready.since if ready is not None and ready.status != "True" and ready.since else None
+def _unready_since(metadata: Body, ready: ConditionRecord | None) -> float | None:
+    """Not before the pod was made, by the API server's clock: its node's may be far behind."""
+    if ready is None or ready.status == "True" or not ready.since:
+        return None
+    return max(ready.since, _unix_time(metadata.get("creationTimestamp") or _LONG_AGO))
 
 
 def _status(status: Body) -> InferenceServiceStatus:

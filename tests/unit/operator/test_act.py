@@ -344,6 +344,32 @@ async def test_for_how_long_something_is_short_is_kept_until_the_status_has_the_
     await client.close()
 
 
+async def test_what_is_applied_is_told_once_the_api_server_has_taken_it(
+    cluster: FakeCluster, leading: Leading, keys: KeyRing
+) -> None:
+    memory, client = Memory(), SidecarClient(1)
+    actor = acting(cluster, leading, keys, memory, client)
+    before = snapshot(children={})
+    plan = replace(decide(before, NOW), notices=(), status_changed=False)
+    first, *others = plan.applications
+
+    def events() -> list[tuple[str, str]]:
+        told = [each for (kind, *_), each in cluster.objects.items() if kind == "Event"]
+        return [(each["reason"], each["message"]) for each in told]
+
+    for _ in range(3):  # as it is tried again every minute
+        cluster.fails = [api_error(422)]
+        await actor.carry_out(before, replace(plan, applications=(first,)), NOW)
+    assert events() == []
+    cluster.fails = [api_error(422)]
+    await actor.carry_out(before, plan, NOW)
+    taken = ", ".join(each.slot for each in others)
+    assert events() == [("Applied", f"Applied {taken}")]
+    await actor.carry_out(before, replace(plan, applications=(first,)), NOW)
+    assert events()[1:] == [("Applied", f"Applied {first.slot}")]
+    await client.close()
+
+
 async def test_pods_get_their_policy_also_while_the_api_server_is_in_trouble(
     cluster: FakeCluster, leading: Leading, keys: KeyRing
 ) -> None:

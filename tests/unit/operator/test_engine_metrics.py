@@ -234,6 +234,19 @@ async def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
         await prometheus.close()
 
 
+@pytest.mark.parametrize("token", ["secret\nsecret\n", "secret\r\nX-Odd: secret", "sec\0ret"])
+async def test_a_token_that_no_header_can_hold_is_told_without_quoting_it(
+    tmp_path: Path, token: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(token)
+    prometheus = Prometheus("http://127.0.0.1:1", token_file=file)
+    with pytest.raises(PrometheusError, match="bearer token") as raised:
+        await prometheus.newest()
+    await prometheus.close()
+    assert "ret" not in str(raised.value)
+
+
 # --- collecting ---------------------------------------------------------------------------------
 
 

@@ -83,6 +83,19 @@ async def test_a_service_that_is_going_keeps_nobody_waiting() -> None:
     assert watching.memory.claims.quota(8, other, 2, OPERATOR.epoch) == GpuQuota(8)
 
 
+async def test_gpus_of_a_service_that_is_going_are_its_own_until_it_is_gone() -> None:
+    watching = observer(FakeCluster(), services=[replace(service(), deleting=True)])
+    claims, shared = watching.memory.claims, replace(OPERATOR, gpu_quota=8)
+    other = ServiceKey("team", "other")
+    claims.put(DEMO, GpuClaim(DEMO, 2, 1, 4, 3), 8, OPERATOR.epoch)
+    for _ in range(2):
+        await watching.snapshot(DEMO, shared)
+        assert claims.quota(8, other, 2, OPERATOR.epoch).others == (GpuClaim(DEMO, 2, 3, 3, 3),)
+    watching.cluster.services.drop(service().uid)
+    await watching.snapshot(DEMO, shared)
+    assert claims.quota(8, other, 1, OPERATOR.epoch).others == ()
+
+
 async def test_service_that_is_gone_or_going_has_no_snapshot() -> None:
     going = replace(service(), deleting=True)
     assert await observer(FakeCluster(), services=[]).snapshot(DEMO, OPERATOR) is None

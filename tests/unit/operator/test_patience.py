@@ -164,6 +164,34 @@ async def test_a_kind_that_is_not_served_when_kopf_looks_is_never_watched_and_th
         assert led.relist.complete
 
 
+async def test_one_that_is_not_served_and_has_nothing_at_the_start_is_noticed_before_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_key(tmp_path)
+    led = Operator(Environment.read(VARIABLES), FakeCluster(), KeyRing(tmp_path))  # type: ignore[arg-type]
+    exists, pauses = set[str](), list[float]()
+
+    async def list_uids() -> set[str]:
+        return set(exists)
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        exists.add("uid-of-one-that-no-watch-shows")
+        if led.relist.overlooked:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(led.relist, "_lister", SimpleNamespace(list_uids=list_uids))
+    monkeypatch.setattr(operator, "asyncio", SimpleNamespace(sleep=sleep))
+    with pytest.raises(asyncio.CancelledError):
+        await led.compare()
+    assert pauses[:2] == [operator.RELIST_SECONDS, operator.UNSEEN_SECONDS]
+    with pytest.raises(RuntimeError, match="do not show 1 objects"):
+        led.check()
+    exists.clear()
+    await led.relist.compare()
+    assert not led.relist.is_unsure
+
+
 async def test_a_watch_that_begins_anew_is_told_of_as_it_misses_what_was_deleted(
     api: ApiServer,
 ) -> None:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from headway_runtime import drain
 from headway_runtime.exchange.statistics_file import process_started_ticks
 from headway_runtime.exchange.statistics_record import EngineState
 from tests.unit.runtime.engines import write_statistics
+
+SERVED_SECONDS = 5.0
+"""What is made up serves no longer: a test whose drain sends too little is to fail, and to end."""
 
 
 class Clock:
@@ -106,13 +110,18 @@ def answer_once(path: Path, answer: bytes) -> tuple[threading.Thread, list[bytes
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(path))
     server.listen()
+    server.settimeout(SERVED_SECONDS)
     received: list[bytes] = []
 
     def serve() -> None:
         connection, _ = server.accept()
-        with server, connection:
+        connection.settimeout(SERVED_SECONDS)
+        with server, connection, suppress(TimeoutError):
             while not received or b"\r\n\r\n" not in received[0] or not received[0][-1:].isdigit():
-                received[:] = [b"".join(received) + connection.recv(1000)]
+                piece = connection.recv(1000)
+                if not piece:  # who sends less gives up waiting for the answer, and closes
+                    return
+                received[:] = [b"".join(received) + piece]
             connection.sendall(answer)
 
     thread = threading.Thread(target=serve)

@@ -111,6 +111,8 @@ class Prometheus:
             token = self._token_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             raise PrometheusError("The bearer token for Prometheus cannot be read") from None
+        if not token.isprintable():  # no header can hold it
+            raise PrometheusError("The bearer token for Prometheus has a control character inside")
         return {"Authorization": f"Bearer {token}"}
 
     def _open_session(self) -> aiohttp.ClientSession:

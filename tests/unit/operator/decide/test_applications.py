@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headway_operator.decide import decide
+from headway_operator.decide import applied_notices, decide
 from headway_operator.decide.children import applied_hash
 from headway_operator.decide.plan import Cause
 from headway_operator.memory.refusal import Refusal
@@ -50,7 +50,8 @@ def test_field_taken_by_somebody_else_is_taken_back() -> None:
     taken = replace(before.children["Service"], owned_fields=lost)
     plan = decide(replace(before, children={**before.children, "Service": taken}), NOW)
     assert [(each.kind, each.cause) for each in plan.applications] == [("Service", Cause.TAKEN)]
-    assert any(notice.reason == "Restored" and notice.warning for notice in plan.notices)
+    (notice,) = applied_notices(plan.applications)
+    assert (notice.warning, notice.reason) == (True, "Restored")
 
 
 def test_pinned_runtime_image_wins() -> None:

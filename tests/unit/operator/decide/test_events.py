@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headway_operator.decide import decide
+from headway_operator.decide import applied_notices, decide
 from headway_operator.decide.plan import Plan
 from tests.unit.operator.samples import (
     CRASHING,
@@ -25,7 +25,9 @@ def reasons(plan: Plan) -> list[tuple[str, bool]]:
 def test_events_follow_a_service_through_its_life() -> None:
     start = snapshot(children={})
     plan = decide(start, NOW)
-    assert reasons(plan) == [("Applied", False)]
+    assert reasons(plan) == []
+    (told,) = applied_notices(plan.applications)
+    assert (told.reason, told.warning) == ("Applied", False)
     broken = replace(carried_out(start, plan), pods=(CRASHING,))
     plan = decide(broken, NOW)
     assert reasons(plan) == [("EngineCrashed", True)]

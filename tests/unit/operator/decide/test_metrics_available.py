@@ -64,6 +64,27 @@ def test_one_late_scrape_is_no_news() -> None:
     assert [(each.warning, each.reason) for each in told] == [(False, "Prometheus")]
 
 
+def test_that_prometheus_does_not_know_a_pod_yet_is_no_outage() -> None:
+    asleep = settled(snapshot())
+    woken = replace(asleep, pods=(ready_pod(),))
+    early = measured(Source.DIRECT_SCRAPE, NOW.unix, expected=True)
+    first = decide(replace(woken, metrics=early), later(5))
+    assert condition(first, "MetricsAvailable")[0] == "Unknown"
+    assert "DirectScrape" not in [each.reason for each in first.notices]
+    before = carried_out(replace(woken, metrics=early), first)
+    known = decide(replace(before, metrics=measured(Source.PROMETHEUS, later(9).unix)), later(10))
+    assert condition(known, "MetricsAvailable")[:2] == ("True", "Prometheus")
+    outage = decide(before, later(15))
+    assert (True, "DirectScrape") in [(each.warning, each.reason) for each in outage.notices]
+
+
+def test_metrics_that_come_back_from_a_pod_itself_are_told_at_once() -> None:
+    without = replace(snapshot(None, ready_pod()), metrics=measured(None))
+    without = carried_out(without, decide(without, NOW))
+    early = measured(Source.DIRECT_SCRAPE, NOW.unix, expected=True)
+    assert metrics_condition(replace(without, metrics=early), later(5))[0] == "True"
+
+
 def test_without_metrics_everything_is_held() -> None:
     before = replace(tuned(), metrics=measured(None))
     plan = decide(before, NOW)

@@ -87,7 +87,7 @@ def test_leaving_the_declared_value_and_coming_back_are_events() -> None:
     theta = Change(What.THETA, None, 200_000, Reason.UTILISATION, "GPUs are 50 % busy")
     status = snapshot().service.status
     retuned = Retuned(Tuning(), (down, further, theta))
-    notices = decide_notices(status, status, {}, (), retuned)
+    notices = decide_notices(status, status, {}, retuned)
     assert [(each.reason, each.message) for each in notices] == [
         ("Retuned", "Token budget as declared -> 768: TPOT of chat is 2.00")
     ]
@@ -96,6 +96,6 @@ def test_leaving_the_declared_value_and_coming_back_are_events() -> None:
 def test_a_target_out_of_reach_is_a_warning() -> None:
     status = snapshot().service.status
     retuned = Retuned(Tuning(), (), out_of_reach="TPOT of class chat is 3.00 of its target")
-    (notice,) = decide_notices(status, status, {}, (), retuned)
+    (notice,) = decide_notices(status, status, {}, retuned)
     assert notice.warning
     assert (notice.reason, notice.message) == ("TargetOutOfReach", retuned.out_of_reach)

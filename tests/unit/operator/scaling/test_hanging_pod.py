@@ -128,6 +128,16 @@ def test_what_it_waits_for_is_named(hung: PodRecord, told: str) -> None:
     assert told in condition(decide(snapshot(None, late), NOW), "Stalled")[2]
 
 
+def test_a_pod_that_starts_on_a_node_whose_clock_is_far_behind_does_not_hang() -> None:
+    body = pod_body(headway_sidecar=running(), engine=running(started=False))
+    (ready,) = (each for each in body["status"]["conditions"] if each["type"] == "Ready")
+    ready["lastTransitionTime"] = later(-9000).text
+    for seconds, stalled in ((10, "False"), (1799, "False"), (1800, "True")):
+        body["metadata"]["creationTimestamp"] = later(-seconds).text
+        found = snapshot(None, pod_record(body))
+        assert condition(decide(found, NOW), "Stalled")[0] == stalled
+
+
 def test_since_when_a_pod_is_not_ready_is_read_off_its_condition() -> None:
     body = pod_body(ready=False)
     (ready,) = (each for each in body["status"]["conditions"] if each["type"] == "Ready")
