@@ -57,9 +57,10 @@ from headway_operator.work_queue import WorkQueue, backoff_seconds
 
 TICK_SECONDS = 5
 RELIST_SECONDS = 300
-UNSEEN_SECONDS = 30
+UNSEEN_SECONDS = 120
 """Until the next comparison, where something exists that the watches have not shown: it is new, or
-one of them is not there. Without services at the start, nothing else shows that."""
+one of them is not there. Without services at the start, nothing else shows that. Long enough for a
+busy watch to catch up, since what is unseen twice ends the operator."""
 MISSED_SECONDS = 3
 """From when a watch began anew until what was deleted meanwhile is looked for: others do so too."""
 SILENT_LOOKS = 20
